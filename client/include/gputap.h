@@ -1,0 +1,321 @@
+/* libgputap: read this machine's GPU telemetry in-process.
+ *
+ * One broker (gputapd) samples every GPU and the host, and puts the numbers into shared memory that this library maps
+ * read-only. Reading needs no rights on any device, makes no system call on the hot path, never blocks (only gputap_wait
+ * does), and cannot disturb the broker or another reader.
+ *
+ *     gputap *tap;
+ *     if (gputap_open(&tap, NULL, 0) == 0) {
+ *         int metric = GPUTAP_GFX_BUSY;
+ *         double busy;
+ *         gputap_read(tap, 0, &metric, 1, &busy);   // NaN = unknown
+ *         gputap_close(tap);
+ *     }
+ *
+ * Results: 0 (or a count, an index) on success, a negative GPUTAP_E... on failure; gputap_message() has the details of the
+ * last failure. What is unknown is never 0: it is NaN, or its valid bit is clear, and gputap_reason() says why.
+ *
+ * Threads: every function may be called from any thread on one handle, except gputap_close, which must be the last. After fork
+ * the child may go on reading with the same handle.
+ *
+ * Restarts: a handle follows its instance. When the broker is restarted, the next call attaches to the new segment by itself
+ * and GPUTAP_STATUS_RESTARTED is seen once. Device numbers belong to the handle and stay bound to the device's id for its
+ * life; a device that is no more answers GPUTAP_ENODEV. */
+#ifndef GPUTAP_H
+#define GPUTAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gputap_metrics.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(GPUTAP_STATIC)
+#define GPUTAP_API
+#elif defined(_WIN32)
+#ifdef GPUTAP_BUILD
+#define GPUTAP_API __declspec(dllexport)
+#else
+#define GPUTAP_API __declspec(dllimport)
+#endif
+#elif defined(__GNUC__)
+#define GPUTAP_API __attribute__((visibility("default")))
+#else
+#define GPUTAP_API
+#endif
+
+#define GPUTAP_VERSION "0.1.0"
+
+typedef struct gputap gputap;
+
+enum gputap_error {
+    GPUTAP_OK = 0,
+    GPUTAP_EINVAL = -1,    /* an argument is out of its range */
+    GPUTAP_ENOBROKER = -2, /* no broker and no segment of one was found */
+    GPUTAP_ENODEV = -3,    /* no such device, or it is no more */
+    GPUTAP_EPERM = -4,     /* found, but may not be opened */
+    GPUTAP_EVERSION = -5,  /* the segment is of another ABI major */
+    GPUTAP_ECORRUPT = -6,  /* the segment is truncated or garbage */
+    GPUTAP_EAGAIN = -7,    /* overwritten while it was read, eight times; try again */
+    GPUTAP_EEMPTY = -8,    /* nothing was sampled yet */
+    GPUTAP_ETIMEDOUT = -9, /* gputap_wait: nothing new in time */
+    GPUTAP_ENOMEM = -10,
+    GPUTAP_ESYSTEM = -11, /* a system call failed; see gputap_message */
+    GPUTAP_ESIZE = -12    /* a buffer or a sized struct is too small */
+};
+
+/* Bits of gputap_status. RESTARTED and CHANGED are told once: the call that returns them clears them. */
+enum gputap_status_bits {
+    GPUTAP_STATUS_RUNNING = 1,    /* a broker lives and its beat moves */
+    GPUTAP_STATUS_STALE = 2,      /* it lives, but its beat stands still for 2.5 periods + 100 ms of the reader's clock */
+    GPUTAP_STATUS_DEAD = 4,       /* no broker holds the lock; the last numbers, if any, stay readable */
+    GPUTAP_STATUS_SUPERSEDED = 8, /* this segment was replaced and the new one could not be attached yet */
+    GPUTAP_STATUS_RESTARTED = 16, /* attached to another segment since the last call */
+    GPUTAP_STATUS_CHANGED = 32,   /* a device appeared, went, or changed its state or facts since the last call */
+    GPUTAP_STATUS_NOPERM = 64,    /* a segment is there but may not be read */
+    GPUTAP_STATUS_SIMULATED = 128 /* simulated devices were asked for */
+};
+
+enum gputap_reason {
+    GPUTAP_REASON_NONE = 0,
+    GPUTAP_REASON_NOT_SAMPLED = 1,
+    GPUTAP_REASON_NOT_SUPPORTED = 2,
+    GPUTAP_REASON_NO_PERMISSION = 3,
+    GPUTAP_REASON_ASLEEP = 4,
+    GPUTAP_REASON_LETTING_SLEEP = 5,
+    GPUTAP_REASON_ERROR = 6,
+    GPUTAP_REASON_IMPLAUSIBLE = 7,
+    GPUTAP_REASON_STALE = 8
+};
+
+enum gputap_device_state {
+    GPUTAP_DEVICE_OK = 0,
+    GPUTAP_DEVICE_ASLEEP = 1,
+    GPUTAP_DEVICE_SETTLING = 2, /* just woken: the firmware's first numbers are not to be trusted */
+    GPUTAP_DEVICE_HUNG = 3,
+    GPUTAP_DEVICE_GONE = 4
+};
+
+enum gputap_pool { GPUTAP_POOL_UNKNOWN = 0, GPUTAP_POOL_DISCRETE = 1, GPUTAP_POOL_UNIFIED = 2 };
+
+/* In place of a device number: the machine itself, with metrics of enum gputap_host_metric. */
+#define GPUTAP_HOST (-1)
+
+/* A 64-bit value; gputap_metric_info() says which member. */
+typedef union gputap_value {
+    uint64_t u64;
+    int64_t i64;
+    double f64;
+} gputap_value;
+
+/* Running sums since the broker's start. The difference of two snapshots of one epoch is what the interval between them cost,
+ * right across gaps and changes of period; divide busy_seconds by sampled_seconds for a mean. */
+typedef struct gputap_sums {
+    double energy_joules;
+    double busy_seconds;
+    double throttled_seconds;
+    double sampled_seconds;
+    double vram_byte_seconds;
+} gputap_sums;
+
+#define GPUTAP_METRIC_SLOTS 51
+
+/* One consistent sample of one device. Set `size` to sizeof(gputap_snapshot) before the call (GPUTAP_SNAPSHOT_INIT does);
+ * a library that knows more members leaves them out, one that knows fewer zeroes the rest. */
+typedef struct gputap_snapshot {
+    uint32_t size;
+    uint32_t state;      /* enum gputap_device_state */
+    uint32_t generation; /* grows when the device was away and came back */
+    uint32_t reserved;
+    uint64_t sequence; /* 1 for the first sample of the epoch */
+    uint64_t tick;
+    uint64_t mono_ns; /* the broker's CLOCK_MONOTONIC */
+    uint64_t real_ns; /* Unix time */
+    uint64_t age_ns;  /* how old it is by now */
+    uint64_t cost_ns; /* what reading the device cost */
+    uint64_t valid[2];
+    gputap_value values[GPUTAP_METRIC_SLOTS];
+    gputap_sums sums;
+} gputap_snapshot;
+#define GPUTAP_SNAPSHOT_INIT {.size = sizeof(gputap_snapshot)}
+
+/* What does not change at every sample. Texts are UTF-8; empty = unknown. Numbers <= 0 are unknown where 0 makes no sense. */
+typedef struct gputap_device {
+    uint32_t size;
+    uint32_t state;
+    uint32_t generation;
+    uint32_t pool;
+    uint32_t simulated;
+    uint32_t vendor_id, device_id, subvendor_id, subdevice_id, revision;
+    uint32_t compute_units;
+    uint32_t vram_bus_bits;
+    int32_t kfd_index;  /* -1 = none */
+    int32_t nvml_index; /* -1 = none */
+    char id[48];        /* 0000:c5:00.0, .../xcp3, .../mig-<uuid>, platform:<name>, sim:<model>:<n> */
+    char pci[16];
+    char uuid[48];
+    char vendor[16]; /* amd, nvidia, intel, other */
+    char name[96];
+    char driver[24];
+    char driver_version[40];
+    char arch[16];
+    char vram_type[16];
+    double tgp_watts;
+    double gfx_clock_max, memory_clock_max;                                                        /* MHz */
+    double temperature_edge_critical, temperature_junction_critical, temperature_memory_critical; /* degrees C */
+    double temperature_slowdown;
+} gputap_device;
+#define GPUTAP_DEVICE_INIT {.size = sizeof(gputap_device)}
+
+typedef struct gputap_host {
+    uint32_t size;
+    uint32_t cpu_threads;
+    char hostname[64];
+    char cpu_name[96];
+    char kernel[64];
+    char os[64];
+    char broker_version[32];
+    uint32_t broker_pid; /* to show only */
+    uint32_t reserved;
+    char boot_id[37]; /* as text; empty = unknown */
+} gputap_host;
+#define GPUTAP_HOST_INIT {.size = sizeof(gputap_host)}
+
+typedef enum gputap_type { GPUTAP_F64 = 0, GPUTAP_U64 = 1, GPUTAP_I64 = 2 } gputap_type;
+typedef enum gputap_semantics { GPUTAP_GAUGE = 0, GPUTAP_COUNTER = 1, GPUTAP_BITS = 2 } gputap_semantics;
+
+typedef struct gputap_metric {
+    const char *name; /* vram_used */
+    const char *unit; /* B, %, MHz, W, J, ... or empty */
+    const char *help;
+    gputap_type type;
+    gputap_semantics semantics;
+    int decimals;
+    int capsule; /* 1: belongs to the set "capsule" */
+    int history; /* 1: kept second by second beyond the ring */
+} gputap_metric;
+
+/* What a provider of the broker found. */
+typedef struct gputap_provider {
+    uint32_t size;
+    uint32_t state; /* 0 starting, 1 running, 2 absent, 3 failed, 4 off */
+    uint32_t devices;
+    uint32_t restarts;
+    uint32_t hung;
+    uint32_t reserved;
+    char name[16];
+    char message[144];
+} gputap_provider;
+#define GPUTAP_PROVIDER_INIT {.size = sizeof(gputap_provider)}
+
+/* The broker's own cost and losses since its start. */
+typedef struct gputap_stats {
+    uint32_t size;
+    uint32_t reserved;
+    uint64_t ticks, missed_ticks, late_samples;
+    uint64_t publish_ns, broker_cpu_ns, workers_cpu_ns;
+    uint64_t workers_alive, worker_restarts, workers_killed, workers_abandoned;
+    uint64_t bad_messages, recreated;
+} gputap_stats;
+#define GPUTAP_STATS_INIT {.size = sizeof(gputap_stats)}
+
+enum gputap_open_flags {
+    GPUTAP_OPEN_DETACHED = 1 /* succeed even where there is no broker; the handle attaches when one comes */
+};
+
+/* Opens `instance` (NULL: $GPUTAP_INSTANCE, else "default"; 1 to 64 of [A-Za-z0-9._-], not starting with '.'). Looks in
+ * $GPUTAP_DIR, then the user's own place, then the system's: the first whose broker lives wins, else the newest dead one.
+ * Errors: GPUTAP_EINVAL, ENOBROKER, EPERM, EVERSION, ECORRUPT, ENOMEM, ESYSTEM. On failure *out is NULL. */
+GPUTAP_API int gputap_open(gputap **out, const char *instance, unsigned flags);
+/* Ends the handle; NULL is allowed. No other thread may be inside a call with it. */
+GPUTAP_API void gputap_close(gputap *tap);
+
+/* Status bits, never negative for a valid handle. Makes system calls (file and lock are looked at), so call it once a tick
+ * rather than once a read. */
+GPUTAP_API int gputap_status(gputap *tap);
+/* 16 bytes that name one start of the broker. GPUTAP_ENOBROKER while not attached. */
+GPUTAP_API int gputap_epoch(gputap *tap, uint8_t out[16]);
+/* Sampling period in nanoseconds now in force; 0 while not attached. */
+GPUTAP_API uint64_t gputap_period(gputap *tap);
+/* The broker's last tick number; 0 while not attached. */
+GPUTAP_API uint64_t gputap_tick(gputap *tap);
+
+/* How many device numbers this handle has given out (0 .. count-1). */
+GPUTAP_API int gputap_device_count(gputap *tap);
+GPUTAP_API int gputap_device_info(gputap *tap, int device, gputap_device *out);
+/* Number of the device with this id, PCI address or uuid; GPUTAP_ENODEV. */
+GPUTAP_API int gputap_find(gputap *tap, const char *id);
+GPUTAP_API int gputap_host_info(gputap *tap, gputap_host *out);
+
+/* The newest sample of a device or of GPUTAP_HOST, consistent in itself, never older than one returned before.
+ * Errors: EINVAL, ENOBROKER, ENODEV, EEMPTY, EAGAIN. */
+GPUTAP_API int gputap_latest(gputap *tap, int device, gputap_snapshot *out);
+GPUTAP_API int gputap_host_latest(gputap *tap, gputap_snapshot *out);
+/* `count` (1..64) metrics of the newest sample as doubles, all of the same sample; NaN = unknown. Cheaper than gputap_latest. */
+GPUTAP_API int gputap_read(gputap *tap, int device, const int *metrics, int count, double *out);
+/* A metric of a snapshot as a double, NaN where unknown. `host` 1 for a snapshot of GPUTAP_HOST. */
+GPUTAP_API double gputap_snapshot_value(const gputap_snapshot *snapshot, int host, int metric);
+
+/* Why a metric of a device is unknown (enum gputap_reason), 0 if it is known. */
+GPUTAP_API int gputap_reason(gputap *tap, int device, int metric);
+/* Name of the provider that a device's metric comes from; empty where it is unknown. `size` at least 16. */
+GPUTAP_API int gputap_source(gputap *tap, int device, int metric, char *out, size_t size);
+
+/* A metric of the device table, or with GPUTAP_HOST of the host table. NULL out of range. Static data. */
+GPUTAP_API const gputap_metric *gputap_metric_info(int device, int metric);
+/* Index of a metric name in the device table (or the host's), GPUTAP_EINVAL if there is none. */
+GPUTAP_API int gputap_metric_find(int device, const char *name);
+
+/* Waits until the broker's tick is another than `*tick`, stores the new one. timeout_ms < 0 waits for ever. Returns 0,
+ * GPUTAP_ETIMEDOUT, or GPUTAP_ENOBROKER at once when there is nothing to wait on and timeout_ms is 0. Follows restarts. */
+GPUTAP_API int gputap_wait(gputap *tap, uint64_t *tick, int timeout_ms);
+
+/* A position in a device's ring. Plain data: copy it, put it anywhere, no need to close it. */
+typedef struct gputap_cursor {
+    int32_t device;
+    uint32_t restarts; /* epochs entered after the first */
+    uint64_t got;      /* samples returned in this epoch */
+    uint64_t lost;     /* samples overwritten before they were read, exact: got + lost == samples passed */
+    uint64_t next;     /* private */
+    uint64_t attach;   /* private */
+} gputap_cursor;
+enum gputap_cursor_start { GPUTAP_FROM_NEWEST = 0, GPUTAP_FROM_OLDEST = 1 };
+
+/* Positions a cursor on a device or GPUTAP_HOST: at what comes next, or at the oldest record still there. */
+GPUTAP_API int gputap_cursor_init(gputap *tap, gputap_cursor *cursor, int device, int start);
+/* The next sample: 1 and *out, 0 if there is none yet, negative on error. A lapped cursor counts what it lost and goes on half a
+ * ring behind the head. */
+GPUTAP_API int gputap_next(gputap *tap, gputap_cursor *cursor, gputap_snapshot *out);
+
+/* The last `seconds` (1..3600), as at most `points` (1..4096) rows, oldest first. A row is the mean over its slice of time; a
+ * slice without samples is left out. times_ms gets `points` Unix milliseconds, rows points * count doubles (NaN = unknown).
+ * Returns the number of rows. From the ring where it reaches far enough, else from the one-second ring (metrics without
+ * history are NaN there). */
+GPUTAP_API int gputap_history(gputap *tap, int device, const int *metrics, int count, int seconds, int points, int64_t *times_ms,
+                              double *rows);
+
+GPUTAP_API int gputap_provider_count(gputap *tap);
+GPUTAP_API int gputap_provider_info(gputap *tap, int provider, gputap_provider *out);
+GPUTAP_API int gputap_broker_stats(gputap *tap, gputap_stats *out);
+/* The metric table as JSON text as the broker published it. Returns its length; writes at most size bytes with a final NUL. */
+GPUTAP_API int gputap_schema(gputap *tap, char *out, size_t size);
+
+/* Folder of the instance that the handle reads (or would read), with no final slash. */
+GPUTAP_API int gputap_directory(gputap *tap, char *out, size_t size);
+/* Text of a reason, of a state, of a pool, of an error. Static. */
+GPUTAP_API const char *gputap_reason_text(int reason);
+GPUTAP_API const char *gputap_state_text(int state);
+GPUTAP_API const char *gputap_pool_text(int pool);
+GPUTAP_API const char *gputap_strerror(int error);
+/* Details of this thread's last failure with this handle, with NULL of its last failed gputap_open; empty if there was none.
+ * Valid until this thread's next call. */
+GPUTAP_API const char *gputap_message(const gputap *tap);
+GPUTAP_API const char *gputap_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
