@@ -52,8 +52,8 @@ void segment_bump_changes(struct segment_writer *writer);
 bool segment_linked(const struct segment_writer *writer);
 /* Marks it (closing, dead, superseded), wakes everybody. */
 void segment_mark(struct segment_writer *writer, enum segment_state state);
-/* Unmaps; with `remove` also removes the file, if it is still this one. */
-void segment_close(struct segment_writer *writer, const char *directory, bool remove_file);
+/* Unmaps. The file stays: the last numbers of a dead broker are readable until the next start replaces them. */
+void segment_close(struct segment_writer *writer);
 
 /* --- reader ------------------------------------------------------------------------------------------------------------- */
 /* What a reader learnt from the header, once, checked against the mapping. Nothing here is read again from shared memory. */
