@@ -18,7 +18,7 @@ struct io_operations {
     int (*list)(struct io *io, const char *path, bool (*each)(void *context, const char *name), void *context);
     int (*readlink)(struct io *io, const char *path, char *out, size_t size);
     int (*ioctl)(struct io *io, int fd, unsigned long request, void *argument);
-    int (*stat_fs)(struct io *io, const char *path, uint64_t *total, uint64_t *available);
+    int (*stat_fs)(struct io *io, const char *path, uint64_t *total, uint64_t *free_bytes);
     uint64_t (*mono_ns)(struct io *io);
 };
 
@@ -40,17 +40,20 @@ struct io_file {
 void io_file_init(struct io_file *file, const char *format, ...);
 void io_file_close(struct io *io, struct io_file *file);
 /* Reads from the start into out (always NUL-terminated, trailing white space and NULs cut). Bytes, or -errno; an empty file
- * is -ENODATA. */
+ * is -ENODATA. One line is enough for it: a read that ends in a new line is taken as whole. */
 long io_file_read(struct io *io, struct io_file *file, char *out, size_t size);
+/* The same, read on to the end of the file: for files of several records, which the kernel may hand out piece by piece. */
+long io_file_read_all(struct io *io, struct io_file *file, char *out, size_t size);
 
-/* Whole numbers and such of a kept file: 0 or -errno; text that is no number is -EPROTO. A sysfs number may be followed by NULs,
- * white space, or a unit when `unit_allowed`. */
+/* Whole decimal numbers of a kept file: 0 or -errno; text that is no such number is -EPROTO. A sysfs number may be followed by
+ * NULs and white space. */
 int io_file_u64(struct io *io, struct io_file *file, uint64_t *out);
 int io_file_i64(struct io *io, struct io_file *file, int64_t *out);
 
 /* One-shot reads by path. */
 long io_read_text(struct io *io, const char *path, char *out, size_t size);
 int io_read_u64(struct io *io, const char *path, int base, uint64_t *out);
+/* Asks without opening: to open a device node could wake the device. */
 bool io_exists(struct io *io, const char *path);
 /* Last part of a link's target ("amdgpu" of .../driver), or -errno. */
 int io_link_name(struct io *io, const char *path, char *out, size_t size);
