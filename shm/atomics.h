@@ -7,6 +7,7 @@
 #define GPUTAP_SHM_ATOMICS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #if ATOMIC_LLONG_LOCK_FREE != 2
@@ -38,6 +39,11 @@ static inline uint64_t word_add(shm_word *word, uint64_t value)
 static inline uint64_t word_swap(shm_word *word, uint64_t value)
 {
     return atomic_exchange_explicit(word, value, memory_order_acq_rel);
+}
+/* Compare and swap; on failure *expected is what was there. */
+static inline bool word_replace(shm_word *word, uint64_t *expected, uint64_t value)
+{
+    return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_acq_rel, memory_order_acquire);
 }
 
 static inline uint32_t word32_get(const shm_word32 *word) { return atomic_load_explicit((shm_word32 *)word, memory_order_acquire); }
