@@ -1,0 +1,319 @@
+/* The broker's loop: a timer starts a tick, workers answer, the merged numbers are published at the last answer or at the
+ * deadline, whichever comes first. Nothing here waits for a worker, a client or a disk. */
+#include "broker/broker.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker/events.h"
+#include "broker/log.h"
+#include "broker/pool.h"
+#include "broker/publish.h"
+#include "shm/text.h"
+
+#define MS UINT64_C(1000000)
+
+static const uint64_t first_listing_ns = 5000 * MS; /* a vendor's library that needs longer joins later */
+static const uint64_t deadline_limit_ns = 250 * MS;
+static const uint64_t stale_floor_ns = 2000 * MS;
+static const uint64_t late_ns = 100 * MS;
+
+struct broker {
+    const struct options *options;
+    struct pool pool;
+    struct devices devices;
+    struct publisher publisher;
+    struct layout_host host;
+    struct sample host_sample;
+    struct layout_provider providers[LAYOUT_MAX_PROVIDERS];
+    struct layout_stats stats;
+    uint64_t tick;
+    bool collecting; /* a tick is out and not published yet */
+    uint64_t deadline_ns;
+    uint64_t housekeeping_ns;
+    bool table_full_told;
+    int lock;
+    char directory[PLACE_PATH_MAX];
+};
+
+/* --- what workers say --------------------------------------------------------------------------------------------------- */
+
+static void on_status(void *context, int provider, uint32_t state, const char *message)
+{
+    struct broker *broker = context;
+    struct layout_provider *out = &broker->providers[provider];
+    text_copy(out->name, sizeof out->name, providers[provider]->name, strlen(providers[provider]->name));
+    out->state = state;
+    text_copy(out->message, sizeof out->message, message, strlen(message));
+}
+
+static void on_device(void *context, int provider, const struct layout_device *facts)
+{
+    struct broker *broker = context;
+    struct device *device = devices_find(&broker->devices, facts->id);
+    if (!device)
+        device = devices_add(&broker->devices, facts->id);
+    if (device) {
+        devices_take_facts(device, provider, facts);
+    } else if (!broker->table_full_told) {
+        log_line("no room for device %s: raise --max-devices", facts->id);
+        broker->table_full_told = true;
+    }
+}
+
+static void on_listed(void *context, int provider, const char *only, const char (*ids)[48], int count)
+{
+    struct broker *broker = context;
+    devices_take_list(&broker->devices, provider, only, ids, count);
+    uint32_t present = 0;
+    for (uint32_t i = 0; i < broker->devices.count; i++)
+        present += broker->devices.items[i].sources[provider].present;
+    broker->providers[provider].devices = present;
+}
+
+static void on_host(void *context, const struct layout_host *facts) { ((struct broker *)context)->host = *facts; }
+
+static void on_sample(void *context, int provider, const char *id, int gone, const struct sample *sample)
+{
+    struct broker *broker = context;
+    struct device *device = devices_find(&broker->devices, id);
+    if (device)
+        devices_take_sample(device, provider, gone, sample);
+}
+
+static void on_host_sample(void *context, const struct sample *sample) { ((struct broker *)context)->host_sample = *sample; }
+
+static void on_hung(void *context, int provider, const char *id)
+{
+    struct broker *broker = context;
+    struct device *device = devices_find(&broker->devices, id);
+    broker->providers[provider].hung++;
+    if (device)
+        devices_take_hung(device, provider);
+}
+
+/* --- publishing --------------------------------------------------------------------------------------------------------- */
+
+static uint64_t stale_after(const struct broker *broker)
+{
+    uint64_t periods = 3 * broker->pool.period_ns;
+    return periods > stale_floor_ns ? periods : stale_floor_ns;
+}
+
+static void merge_host(struct broker *broker, uint64_t now_ns, struct merged *merged)
+{
+    int count;
+    const struct metric_info *table = metrics_table(true, &count);
+    const struct sample *sample = &broker->host_sample;
+    bool stale = sample->mono_ns == 0 || (now_ns > sample->mono_ns && now_ns - sample->mono_ns > stale_after(broker));
+    memset(merged, 0, sizeof *merged);
+    merged->mono_ns = sample->mono_ns;
+    merged->cost_ns = sample->cost_ns;
+    for (int metric = 0; metric < count; metric++) {
+        double number = metrics_as_double(&table[metric], sample->values[metric]);
+        bool finite = number - number == 0;
+        bool known = !stale && finite && metrics_valid(sample->valid, metric);
+        uint8_t why = sample->mono_ns == 0 ? REASON_NOT_SAMPLED : stale ? REASON_STALE : sample->reasons[metric];
+        broker->host.reasons[metric] = known ? REASON_NONE : why != REASON_NONE && why < REASON_COUNT ? why : REASON_ERROR;
+        if (!known)
+            continue;
+        merged->values[metric] = sample->values[metric];
+        metrics_set_valid(merged->valid, metric);
+    }
+}
+
+static void publish_stats_now(struct broker *broker, uint64_t now_ns)
+{
+    broker->stats.broker_cpu_ns = events_cpu_ns();
+    broker->stats.workers_cpu_ns = pool_cpu_ns(&broker->pool);
+    broker->stats.workers_alive = broker->pool.alive;
+    broker->stats.worker_restarts = broker->pool.restarts;
+    broker->stats.workers_killed = broker->pool.killed;
+    broker->stats.workers_abandoned = pool_abandoned(&broker->pool, now_ns);
+    broker->stats.bad_messages = broker->pool.bad_messages;
+    broker->stats.recreated = broker->publisher.recreated;
+    publish_stats(&broker->publisher, &broker->stats);
+    for (int i = 0; i < provider_count; i++)
+        publish_provider(&broker->publisher, i, &broker->providers[i]);
+}
+
+static void publish_tick(struct broker *broker)
+{
+    uint64_t now_ns = clock_mono_ns();
+    uint64_t stale_ns = stale_after(broker);
+    struct merged merged;
+    for (uint32_t i = 0; i < broker->devices.count; i++) {
+        struct device *device = &broker->devices.items[i];
+        bool changed = devices_merge(&broker->devices, device, now_ns, stale_ns, &merged);
+        publish_device(&broker->publisher, i, device, &merged, broker->tick, now_ns, stale_ns, changed);
+    }
+    merge_host(broker, now_ns, &merged);
+    publish_host(&broker->publisher, &broker->host, &merged, broker->tick, now_ns);
+    publish_announce(&broker->publisher, broker->tick, broker->devices.count);
+    broker->collecting = false;
+    broker->stats.ticks = broker->tick;
+    broker->stats.publish_ns = clock_mono_ns() - now_ns;
+}
+
+static void begin_tick(struct broker *broker, uint64_t expirations)
+{
+    if (broker->collecting) { /* the period is shorter than the answers take */
+        broker->stats.late_samples++;
+        publish_tick(broker);
+    }
+    broker->stats.missed_ticks += expirations - 1;
+    broker->tick++;
+    uint64_t period = broker->pool.period_ns;
+    broker->deadline_ns = clock_mono_ns() + (period / 2 < deadline_limit_ns ? period / 2 : deadline_limit_ns);
+    pool_tick(&broker->pool, broker->tick, period);
+    broker->collecting = true;
+}
+
+/* --- once a second ------------------------------------------------------------------------------------------------------- */
+
+static bool take_lock(struct broker *broker, char *message, size_t size)
+{
+    int64_t holder;
+    unsigned mode = broker->options->group >= 0 ? 0640 : 0644;
+    int result = place_create(broker->options->instance, broker->options->group, broker->directory, sizeof broker->directory, message, size);
+    if (result != REGION_OK)
+        return false;
+    result = lock_take(broker->directory, PLACE_LOCK, mode, broker->options->group, &broker->lock, &holder, message, size);
+    if (result == REGION_EBUSY)
+        text_format(message, size, "instance \"%s\" is already running, pid %" PRId64 " (%s)", broker->options->instance, holder,
+                    broker->directory);
+    return result == REGION_OK;
+}
+
+/* A sweeper of temporary files took ours away: build them anew, unless another broker has taken the place since. */
+static bool keep_files(struct broker *broker)
+{
+    char message[1280];
+    bool lock_there = events_linked(broker->lock);
+    if (lock_there && segment_linked(&broker->publisher.writer))
+        return true;
+    log_line("%s was removed: creating it again", lock_there ? PLACE_SEGMENT : PLACE_LOCK);
+    if (!lock_there) {
+        int old = broker->lock;
+        if (!take_lock(broker, message, sizeof message)) {
+            log_line("%s", message);
+            return false;
+        }
+        events_close(old);
+    }
+    if (publisher_recreate(&broker->publisher, message, sizeof message) != REGION_OK)
+        log_line("%s; trying again in a second", message);
+    return true;
+}
+
+static bool housekeeping(struct broker *broker, uint64_t now_ns)
+{
+    if (now_ns < broker->housekeeping_ns)
+        return true;
+    broker->housekeeping_ns = now_ns + 1000 * MS;
+    publish_stats_now(broker, now_ns);
+    return keep_files(broker);
+}
+
+/* --- the loop -------------------------------------------------------------------------------------------------------------- */
+
+static uint64_t next_wake(const struct broker *broker, uint64_t now_ns)
+{
+    uint64_t next = pool_next_watch(&broker->pool, now_ns);
+    if (broker->collecting && broker->deadline_ns < next)
+        next = broker->deadline_ns;
+    return next;
+}
+
+/* One turn: waits, then handles what came. False to end. */
+static bool turn(struct broker *broker, struct events *events)
+{
+    uint64_t before = clock_mono_ns();
+    uint64_t until = next_wake(broker, before);
+    int ready = events_wait(events, &broker->pool, until > before ? until - before : 0);
+    uint64_t now = clock_mono_ns();
+    if (now > until + late_ns)
+        pool_forgive(&broker->pool, now - until);
+    for (int i = 0; i < ready; i++)
+        pool_receive(&broker->pool, events->ready[i]);
+    if (events->child_ended)
+        pool_reap(&broker->pool);
+    pool_watch(&broker->pool, clock_mono_ns());
+    return !events->stop;
+}
+
+static void find_devices(struct broker *broker, struct events *events)
+{
+    uint64_t end = clock_mono_ns() + first_listing_ns;
+    pool_watch(&broker->pool, clock_mono_ns());
+    while (!pool_all_listed(&broker->pool) && clock_mono_ns() < end)
+        if (!turn(broker, events))
+            return;
+    devices_sort(&broker->devices);
+}
+
+static int open_segment(struct broker *broker)
+{
+    char message[1280];
+    uint32_t found = broker->devices.count;
+    uint32_t capacity = broker->options->max_devices ? (uint32_t)broker->options->max_devices : found + 8 > 16 ? found + 8 : 16;
+    if (found > capacity) {
+        log_line("%u devices found, room for %u: raise --max-devices", found, capacity);
+        broker->devices.count = capacity;
+    }
+    broker->devices.capacity = capacity;
+    if (publisher_open(&broker->publisher, broker->options, broker->directory, capacity, message, sizeof message) == REGION_OK)
+        return 0;
+    log_line("%s", message);
+    return 1;
+}
+
+static void serve(struct broker *broker, struct events *events)
+{
+    events_start_timer(events, broker->pool.period_ns);
+    begin_tick(broker, 1);
+    while (turn(broker, events)) {
+        uint64_t now = clock_mono_ns();
+        if (broker->collecting && (pool_quiet(&broker->pool) || now >= broker->deadline_ns)) {
+            broker->stats.late_samples += !pool_quiet(&broker->pool);
+            publish_tick(broker);
+        }
+        if (events->expirations > 0)
+            begin_tick(broker, events->expirations);
+        if (!housekeeping(broker, now))
+            break;
+    }
+}
+
+int broker_run(const struct options *options)
+{
+    static struct broker broker;
+    char message[1280];
+    broker.options = options;
+    if (!take_lock(&broker, message, sizeof message)) {
+        log_line("%s", message);
+        return 1;
+    }
+    struct events events;
+    events_open(&events);
+    devices_init(&broker.devices, LAYOUT_MAX_DEVICES);
+    const struct pool_events calls = {&broker,   on_status,      on_device, on_listed, on_host,
+                                      on_sample, on_host_sample, on_hung};
+    pool_init(&broker.pool, options, &calls);
+    find_devices(&broker, &events);
+    int code = events.stop ? 0 : open_segment(&broker);
+    if (code == 0 && !events.stop) {
+        printf("gputapd ready: %s, %u device%s\n", broker.directory, broker.devices.count, broker.devices.count == 1 ? "" : "s");
+        fflush(stdout);
+        serve(&broker, &events);
+    }
+    if (broker.publisher.open)
+        segment_mark(&broker.publisher.writer, SEGMENT_CLOSING);
+    pool_stop(&broker.pool);
+    publisher_close(&broker.publisher);
+    devices_free(&broker.devices);
+    events_close(broker.lock);
+    return code;
+}

@@ -1,0 +1,45 @@
+/* Sensors of a device below its hwmon folder, found by label and not by number: what temp2 is differs from card to card. */
+#ifndef GPUTAP_BROKER_PROVIDERS_HWMON_H
+#define GPUTAP_BROKER_PROVIDERS_HWMON_H
+
+#include "broker/provider.h"
+
+enum hwmon_channel {
+    HWMON_EDGE,
+    HWMON_JUNCTION,
+    HWMON_MEMORY,
+    HWMON_POWER_NOW,
+    HWMON_POWER_AVERAGE,
+    HWMON_POWER_CAP,
+    HWMON_FAN,
+    HWMON_DUTY,
+    HWMON_GFX_CLOCK,
+    HWMON_MEMORY_CLOCK,
+    HWMON_VOLTAGE_GFX,
+    HWMON_CHANNEL_COUNT
+};
+
+struct hwmon {
+    char device[256]; /* folder of the device, such as /sys/bus/pci/devices/0000:03:00.0 */
+    char folder[320]; /* .../hwmon/hwmonN; empty = not resolved */
+    uint64_t retry_ns; /* not resolved again before */
+    bool present[HWMON_CHANNEL_COUNT];
+    bool limits_read;
+    struct io_file files[HWMON_CHANNEL_COUNT];
+    double limits[LIMIT_COUNT]; /* criticals in degrees; 0 = unknown */
+    double power_critical;      /* W, 0 = unknown */
+    double duty_maximum;
+};
+
+void hwmon_init(struct hwmon *hwmon, const char *device);
+void hwmon_close(struct hwmon *hwmon, struct io *io);
+/* Reads every sensor into the sample. Finds the folder at the first call and again when it is gone: hwmonN may be renumbered. */
+void hwmon_sample(struct hwmon *hwmon, struct io *io, struct sample *sample);
+
+/* The file KIND<n>_input in `folder` whose KIND<n>_label is `label` ("temp", "Tctl"); false if there is none. */
+bool hwmon_labelled(struct io *io, const char *folder, const char *kind, const char *label, struct io_file *file);
+
+/* Whole, plausible millidegrees to degrees; 511 degrees is what a card that lost its power reads. */
+enum { TEMPERATURE_LOW = -40, TEMPERATURE_HIGH = 150 };
+
+#endif

@@ -1,0 +1,209 @@
+#include "broker/worker.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "broker/worker_protocol.h"
+#include "shm/platform.h"
+
+enum { DISCOVERY_INTERVAL_MS = 1000 };
+
+struct worker {
+    const struct provider *provider;
+    struct provider_context context;
+    struct layout_device devices[PROVIDER_MAX_DEVICES];
+    int device_count;
+    uint64_t next_discovery_ns;
+    char message[sizeof ((struct provider_context *)0)->message];
+};
+
+size_t message_size(uint32_t type)
+{
+    switch (type) {
+    case MESSAGE_TICK: return sizeof(struct message_tick);
+    case MESSAGE_STATUS: return sizeof(struct message_status);
+    case MESSAGE_DEVICE: return sizeof(struct message_device);
+    case MESSAGE_DEVICES: return sizeof(struct message_devices);
+    case MESSAGE_HOST: return sizeof(struct message_host);
+    case MESSAGE_READING: return sizeof(struct message_reading);
+    case MESSAGE_SAMPLE: return sizeof(struct message_sample);
+    case MESSAGE_DONE: return sizeof(struct message_done);
+    default: return 0;
+    }
+}
+
+/* A broker that is gone ends the worker here. */
+static void worker_send(const void *message)
+{
+    uint32_t type;
+    memcpy(&type, message, sizeof type);
+    for (;;) {
+        ssize_t sent = send(WORKER_SOCKET, message, message_size(type), MSG_NOSIGNAL);
+        if (sent >= 0)
+            return;
+        if (errno != EINTR)
+            _exit(0);
+    }
+}
+
+static void send_status(struct worker *worker, uint32_t state)
+{
+    struct message_status status = {.type = MESSAGE_STATUS, .state = state};
+    provider_text(status.message, sizeof status.message, worker->context.message);
+    memcpy(worker->message, worker->context.message, sizeof worker->message);
+    worker_send(&status);
+}
+
+static void send_devices(struct worker *worker)
+{
+    for (int i = 0; i < worker->device_count; i++) {
+        struct message_device device = {.type = MESSAGE_DEVICE, .index = i, .facts = worker->devices[i]};
+        worker_send(&device);
+    }
+    struct message_devices end = {.type = MESSAGE_DEVICES, .count = worker->device_count};
+    worker_send(&end);
+}
+
+static void discover_devices(struct worker *worker, bool first)
+{
+    static struct layout_device found[PROVIDER_MAX_DEVICES];
+    memset(found, 0, sizeof found);
+    int count = worker->provider->discover(&worker->context, found, PROVIDER_MAX_DEVICES);
+    if (count == -EAGAIN && !first)
+        return;
+    if (count < 0)
+        count = 0;
+    bool same = count == worker->device_count && memcmp(found, worker->devices, (size_t)count * sizeof found[0]) == 0;
+    memcpy(worker->devices, found, (size_t)count * sizeof found[0]);
+    worker->device_count = count;
+    if (first || !same)
+        send_devices(worker);
+}
+
+static void discover_host(struct worker *worker, bool first)
+{
+    static struct layout_host last;
+    struct message_host host = {.type = MESSAGE_HOST};
+    if (!worker->provider->describe_host || worker->provider->describe_host(&worker->context, &host.facts) != 0)
+        return;
+    if (first || memcmp(&last, &host.facts, sizeof last) != 0)
+        worker_send(&host);
+    last = host.facts;
+}
+
+static void discover(struct worker *worker, bool first)
+{
+    worker->next_discovery_ns = clock_mono_ns() + DISCOVERY_INTERVAL_MS * UINT64_C(1000000);
+    if (worker->provider->host)
+        discover_host(worker, first);
+    else
+        discover_devices(worker, first);
+    if (first || memcmp(worker->message, worker->context.message, sizeof worker->message) != 0)
+        send_status(worker, PROVIDER_RUNNING);
+}
+
+static void sample_one(struct worker *worker, uint64_t tick, int device, int next)
+{
+    struct message_sample message = {.type = MESSAGE_SAMPLE, .device = device, .next = next, .tick = tick};
+    uint64_t start = clock_mono_ns();
+    sample_begin(&message.sample, start);
+    int result = worker->provider->sample(&worker->context, device, &message.sample);
+    if (result < 0) {
+        message.gone = -result;
+        sample_all_unknown(&message.sample, REASON_ERROR);
+    }
+    message.sample.cost_ns = clock_mono_ns() - start;
+    worker_send(&message);
+}
+
+static uint64_t cpu_time_ns(void)
+{
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) != 0)
+        return 0;
+    return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000u +
+           (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000u;
+}
+
+static void serve_tick(struct worker *worker, const struct message_tick *tick)
+{
+    worker->context.tick = tick->tick;
+    worker->context.period_ns = tick->period_ns;
+    if (clock_mono_ns() >= worker->next_discovery_ns) {
+        struct message_reading reading = {.type = MESSAGE_READING, .device = READING_DISCOVERY};
+        worker_send(&reading);
+        discover(worker, false);
+        reading.device = 0;
+        worker_send(&reading);
+    }
+    if (worker->provider->host)
+        sample_one(worker, tick->tick, PROVIDER_HOST_DEVICE, NEXT_NONE);
+    for (int i = 0; i < worker->device_count; i++)
+        sample_one(worker, tick->tick, i, i + 1 < worker->device_count ? i + 1 : NEXT_NONE);
+    struct message_done done = {.type = MESSAGE_DONE, .tick = tick->tick, .cpu_ns = cpu_time_ns()};
+    worker_send(&done);
+}
+
+/* Ticks that piled up while a device was slow are served as one: the newest. */
+static bool receive_tick(struct message_tick *tick)
+{
+    bool have = false;
+    for (;;) {
+        struct message_tick next;
+        ssize_t got = recv(WORKER_SOCKET, &next, sizeof next, have ? MSG_DONTWAIT : 0);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            return have;
+        if (got <= 0)
+            return false;
+        if (got == (ssize_t)sizeof next && next.type == MESSAGE_TICK) {
+            *tick = next;
+            have = true;
+        }
+    }
+}
+
+static void context_init(struct worker *worker, const struct options *options, struct io *io)
+{
+    io_init(io, options->root);
+    worker->context = (struct provider_context){.io = io,
+                                                .period_ns = options->period_ns,
+                                                .simulate = options->simulate,
+                                                .simulate_count = options->simulate_count,
+                                                .sim_load = options->sim_load,
+                                                .exclude = options->exclude,
+                                                .exclude_count = options->exclude_count,
+                                                .only = options->only};
+}
+
+int worker_run(const struct options *options)
+{
+    static struct worker worker;
+    static struct io io;
+    int index = provider_find(options->worker);
+    if (index < 0) {
+        fprintf(stderr, "gputapd: no provider %s\n", options->worker);
+        return 2;
+    }
+    worker.provider = providers[index];
+    context_init(&worker, options, &io);
+    int result = worker.provider->start(&worker.context);
+    if (result != 0) {
+        send_status(&worker, PROVIDER_ABSENT);
+        return 0;
+    }
+    discover(&worker, true);
+    struct message_tick tick;
+    while (receive_tick(&tick))
+        serve_tick(&worker, &tick);
+    worker.provider->stop(&worker.context);
+    return 0;
+}
