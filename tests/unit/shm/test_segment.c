@@ -1,0 +1,295 @@
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shm/segment.h"
+#include "tests/unit/check.h"
+
+static char folder[256];
+static char message[1280];
+
+static const struct segment_config config = {
+    .device_slots = 3, .provider_slots = 2, .period_ns = 5000, .simulated = true, .mode = 0644, .group = -1, .version = "1.2.3"};
+
+static void enter_folder(void)
+{
+    snprintf(folder, sizeof folder, "/dev/shm/gputap-unit-XXXXXX");
+    if (!mkdtemp(folder))
+        abort();
+}
+
+static void leave_folder(void)
+{
+    char command[300];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    if (system(command) != 0)
+        abort();
+}
+
+static void make_snapshot(struct layout_snapshot *snapshot, double busy)
+{
+    memset(snapshot, 0, sizeof *snapshot);
+    snapshot->tick = 9;
+    metrics_set_valid(snapshot->valid, METRIC_GFX_BUSY);
+    snapshot->metrics[METRIC_GFX_BUSY].f64 = busy;
+}
+
+static void what_is_written_is_read_through_a_second_mapping(void)
+{
+    struct segment_writer writer;
+    struct segment_view view;
+    struct region region;
+    enter_folder();
+    CU_ASSERT_EQUAL_FATAL(segment_create(&writer, &config, folder, message, sizeof message), REGION_OK);
+    struct series series;
+    struct layout_snapshot snapshot, read_back;
+    uint64_t words[LAYOUT_SNAPSHOT_WORDS - 1], last = 0;
+    segment_device_series(&writer, 2, &series);
+    make_snapshot(&snapshot, 42.5);
+    memcpy(words, &snapshot, sizeof words);
+    ring_publish(&series.ring, words);
+    segment_set_devices(&writer, 3);
+    segment_announce(&writer, 9);
+
+    CU_ASSERT_EQUAL_FATAL(region_open(&region, folder, PLACE_SEGMENT, true, NULL, 0, message, sizeof message), REGION_OK);
+    CU_ASSERT_EQUAL_FATAL(segment_view(&view, region.memory, region.bytes, message, sizeof message), VIEW_OK);
+    CU_ASSERT_STRING_EQUAL(view.version, "1.2.3");
+    CU_ASSERT(view.simulated);
+    CU_ASSERT_EQUAL(view.device_slots, 3);
+    CU_ASSERT_EQUAL(view_device_count(&view), 3);
+    CU_ASSERT_EQUAL(word_get(&view.header->tick), 9);
+    CU_ASSERT_EQUAL(word_get(&view.header->period_ns), 5000);
+    view_device_series(&view, 2, &series);
+    CU_ASSERT_EQUAL(ring_latest_words(&series.ring, words, LAYOUT_SNAPSHOT_WORDS - 1, &last, 0), RING_OK);
+    memcpy(&read_back, words, sizeof read_back);
+    CU_ASSERT_EQUAL(memcmp(&snapshot, &read_back, sizeof snapshot), 0);
+    view_device_series(&view, 1, &series);
+    CU_ASSERT_EQUAL(ring_latest_words(&series.ring, words, LAYOUT_SNAPSHOT_WORDS - 1, &last, 0), RING_EMPTY);
+    region_unmap(region.memory, region.bytes);
+    segment_close(&writer);
+    leave_folder();
+}
+
+static void next_start_makes_a_new_inode_and_marks_the_old_one(void)
+{
+    struct segment_writer first, second;
+    enter_folder();
+    CU_ASSERT_EQUAL_FATAL(segment_create(&first, &config, folder, message, sizeof message), REGION_OK);
+    CU_ASSERT(segment_linked(&first));
+    uint32_t wake = word32_get(&first.header->wake);
+    CU_ASSERT_EQUAL_FATAL(segment_create(&second, &config, folder, message, sizeof message), REGION_OK);
+    CU_ASSERT_EQUAL(word32_get(&first.header->state), SEGMENT_SUPERSEDED);
+    CU_ASSERT_NOT_EQUAL(word32_get(&first.header->wake), wake);
+    CU_ASSERT_EQUAL(word32_get(&second.header->state), SEGMENT_LIVE);
+    CU_ASSERT_FALSE(segment_linked(&first));
+    CU_ASSERT_NOT_EQUAL(first.region.identity.inode, second.region.identity.inode);
+    CU_ASSERT_NOT_EQUAL(memcmp(first.header->epoch, second.header->epoch, 16), 0);
+    segment_close(&first);
+    segment_close(&second);
+    leave_folder();
+}
+
+/* Any byte of header and region table may be wrong: an error, or a view whose every ring lies inside the mapping. */
+static void damaged_segments_are_refused_or_harmless(void)
+{
+    struct segment_writer writer;
+    struct segment_view view;
+    enter_folder();
+    CU_ASSERT_EQUAL_FATAL(segment_create(&writer, &config, folder, message, sizeof message), REGION_OK);
+    size_t bytes = writer.region.bytes;
+    uint8_t *copy = malloc(bytes);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(copy);
+    srand(1);
+    unsigned refused = 0;
+    for (int round = 0; round < 20000; round++) {
+        memcpy(copy, writer.region.memory, LAYOUT_HEADER_BYTES);
+        for (int changes = rand() % 4 + 1; changes > 0; changes--) {
+            size_t at = rand() % 3 ? 1024 + (size_t)rand() % 384 : (size_t)rand() % 160;
+            static const uint8_t picks[] = {0, 1, 0x7F, 0x80, 0xFF};
+            copy[at] = rand() % 2 ? picks[rand() % 5] : (uint8_t)rand();
+        }
+        size_t seen = rand() % 10 ? bytes : (size_t)rand() % bytes;
+        if (segment_view(&view, copy, seen, message, sizeof message) != VIEW_OK) {
+            refused++;
+            continue;
+        }
+        struct series series;
+        uint64_t words[LAYOUT_COARSE_WORDS], last = 0;
+        for (uint32_t d = 0; d < view.device_slots; d++) {
+            view_device_series(&view, d, &series);
+            uintptr_t end = (uintptr_t)series.ring.slots + (series.ring.mask + 1) * series.ring.stride * 8;
+            CU_ASSERT(end <= (uintptr_t)copy + seen && (uintptr_t)series.ring.header >= (uintptr_t)copy);
+            (void)ring_latest_words(&series.ring, words, LAYOUT_SNAPSHOT_WORDS - 1, &last, 0);
+            (void)ring_latest_words(&series.coarse, words, LAYOUT_COARSE_WORDS - 1, &last, 0);
+        }
+    }
+    CU_ASSERT(refused > 5000);
+    free(copy);
+    segment_close(&writer);
+    leave_folder();
+}
+
+static void another_major_version_is_named(void)
+{
+    struct segment_writer writer;
+    struct segment_view view;
+    enter_folder();
+    CU_ASSERT_EQUAL_FATAL(segment_create(&writer, &config, folder, message, sizeof message), REGION_OK);
+    writer.header->abi_major = 7;
+    CU_ASSERT_EQUAL(segment_view(&view, writer.region.memory, writer.region.bytes, message, sizeof message), VIEW_EVERSION);
+    CU_ASSERT_PTR_NOT_NULL(strstr(message, "ABI 7"));
+    writer.header->abi_major = LAYOUT_ABI_MAJOR;
+    writer.header->abi_minor = 99; /* appended fields only: readable */
+    CU_ASSERT_EQUAL(segment_view(&view, writer.region.memory, writer.region.bytes, message, sizeof message), VIEW_OK);
+    CU_ASSERT_EQUAL(segment_view(&view, writer.region.memory, 4095, message, sizeof message), VIEW_ECORRUPT);
+    segment_close(&writer);
+    leave_folder();
+}
+
+static void full_file_system_is_an_error_that_names_the_size(void)
+{
+    enter_folder();
+    if (mount("none", folder, "tmpfs", 0, "size=64k") != 0) {
+        leave_folder();
+        SKIP("mounting a small tmpfs needs root");
+    }
+    struct segment_writer writer;
+    CU_ASSERT_EQUAL(segment_create(&writer, &config, folder, message, sizeof message), REGION_ENOSPC);
+    char size[32];
+    snprintf(size, sizeof size, "%zu bytes", segment_bytes(&config));
+    CU_ASSERT_PTR_NOT_NULL(strstr(message, size));
+    struct region_identity identity;
+    CU_ASSERT_EQUAL(region_lookup(folder, PLACE_SEGMENT, &identity, NULL), REGION_ENOENT);
+    umount(folder);
+    leave_folder();
+}
+
+static void mode_does_not_depend_on_the_umask(void)
+{
+    struct segment_writer writer;
+    struct stat info;
+    char path[512];
+    enter_folder();
+    mode_t before = umask(077);
+    CU_ASSERT_EQUAL_FATAL(segment_create(&writer, &config, folder, message, sizeof message), REGION_OK);
+    umask(before);
+    snprintf(path, sizeof path, "%s/%s", folder, PLACE_SEGMENT);
+    CU_ASSERT_EQUAL(stat(path, &info), 0);
+    CU_ASSERT_EQUAL(info.st_mode & 07777, 0644);
+    segment_close(&writer);
+    leave_folder();
+}
+
+static void links_and_folders_in_place_of_a_segment_are_refused(void)
+{
+    struct region region;
+    char path[512], target[512];
+    enter_folder();
+    snprintf(path, sizeof path, "%s/%s", folder, PLACE_SEGMENT);
+    snprintf(target, sizeof target, "%s/elsewhere", folder);
+    close(open(target, O_CREAT | O_WRONLY, 0644));
+    CU_ASSERT_EQUAL(symlink(target, path), 0);
+    CU_ASSERT(region_open(&region, folder, PLACE_SEGMENT, true, NULL, 0, message, sizeof message) < 0);
+    unlink(path);
+    mkdir(path, 0755);
+    CU_ASSERT(region_open(&region, folder, PLACE_SEGMENT, true, NULL, 0, message, sizeof message) < 0);
+    rmdir(path);
+    CU_ASSERT_EQUAL(mkfifo(path, 0644), 0);
+    CU_ASSERT(region_open(&region, folder, PLACE_SEGMENT, true, NULL, 0, message, sizeof message) < 0); /* and does not hang */
+    unlink(path);
+    close(open(path, O_CREAT | O_WRONLY, 0644));
+    CU_ASSERT(region_open(&region, folder, PLACE_SEGMENT, true, NULL, 0, message, sizeof message) < 0); /* empty */
+    leave_folder();
+}
+
+static void lock_is_held_for_life_and_freed_by_death(void)
+{
+    int fd;
+    int64_t holder;
+    int ready[2];
+    enter_folder();
+    CU_ASSERT_EQUAL(lock_held(folder, PLACE_LOCK), REGION_ENOENT);
+    CU_ASSERT_EQUAL_FATAL(pipe(ready), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        int mine;
+        char ok = lock_take(folder, PLACE_LOCK, 0644, -1, &mine, &holder, message, sizeof message) == REGION_OK ? 1 : 0;
+        if (write(ready[1], &ok, 1) != 1)
+            _exit(1);
+        pause();
+        _exit(0);
+    }
+    char ok = 0;
+    CU_ASSERT_EQUAL(read(ready[0], &ok, 1), 1);
+    CU_ASSERT_EQUAL(ok, 1);
+    CU_ASSERT_EQUAL(lock_held(folder, PLACE_LOCK), 1);
+    CU_ASSERT_EQUAL(lock_take(folder, PLACE_LOCK, 0644, -1, &fd, &holder, message, sizeof message), REGION_EBUSY);
+    CU_ASSERT_EQUAL(holder, child);
+    kill(child, SIGKILL);
+    for (int i = 0; i < 500 && lock_held(folder, PLACE_LOCK) == 1; i++)
+        usleep(1000);
+    CU_ASSERT_EQUAL(lock_held(folder, PLACE_LOCK), 0); /* although its zombie is still there */
+    waitpid(child, NULL, 0);
+    CU_ASSERT_EQUAL(lock_take(folder, PLACE_LOCK, 0644, -1, &fd, &holder, message, sizeof message), REGION_OK);
+    close(fd);
+    close(ready[0]);
+    close(ready[1]);
+    leave_folder();
+}
+
+static void instance_names_cannot_leave_the_folder(void)
+{
+    static const char *const bad[] = {"", ".", "..", ".hidden", "a/b", "../x", "a b", "\303\251", NULL};
+    for (int i = 0; bad[i]; i++)
+        CU_ASSERT_FALSE(place_valid_instance(bad[i]));
+    CU_ASSERT_FALSE(place_valid_instance(NULL));
+    CU_ASSERT(place_valid_instance("default"));
+    CU_ASSERT(place_valid_instance("A-1_x.y"));
+    char longest[66];
+    memset(longest, 'a', sizeof longest);
+    longest[64] = '\0';
+    CU_ASSERT(place_valid_instance(longest));
+    longest[64] = 'a';
+    longest[65] = '\0';
+    CU_ASSERT_FALSE(place_valid_instance(longest));
+}
+
+static void waiter_on_a_read_only_mapping_is_woken(void)
+{
+    struct segment_writer writer;
+    struct segment_view view;
+    struct region region;
+    enter_folder();
+    CU_ASSERT_EQUAL_FATAL(segment_create(&writer, &config, folder, message, sizeof message), REGION_OK);
+    CU_ASSERT_EQUAL_FATAL(region_open(&region, folder, PLACE_SEGMENT, true, NULL, 0, message, sizeof message), REGION_OK);
+    CU_ASSERT_EQUAL_FATAL(segment_view(&view, region.memory, region.bytes, message, sizeof message), VIEW_OK);
+    uint32_t seen = word32_get(&view.header->wake);
+    pid_t child = fork();
+    if (child == 0) {
+        usleep(50000);
+        segment_announce(&writer, 1);
+        _exit(0);
+    }
+    uint64_t start = clock_mono_ns();
+    for (int i = 0; i < 10 && word32_get(&view.header->wake) == seen; i++)
+        wake_wait(&view.header->wake, seen, UINT64_C(5000000000));
+    CU_ASSERT(word32_get(&view.header->wake) != seen);
+    CU_ASSERT(clock_mono_ns() - start < UINT64_C(4000000000));
+    waitpid(child, NULL, 0);
+    region_unmap(region.memory, region.bytes);
+    segment_close(&writer);
+    leave_folder();
+}
+
+TESTS({"what_is_written_is_read_through_a_second_mapping", what_is_written_is_read_through_a_second_mapping},
+      {"next_start_makes_a_new_inode_and_marks_the_old_one", next_start_makes_a_new_inode_and_marks_the_old_one},
+      {"damaged_segments_are_refused_or_harmless", damaged_segments_are_refused_or_harmless},
+      {"another_major_version_is_named", another_major_version_is_named},
+      {"full_file_system_is_an_error_that_names_the_size", full_file_system_is_an_error_that_names_the_size},
+      {"mode_does_not_depend_on_the_umask", mode_does_not_depend_on_the_umask},
+      {"links_and_folders_in_place_of_a_segment_are_refused", links_and_folders_in_place_of_a_segment_are_refused},
+      {"lock_is_held_for_life_and_freed_by_death", lock_is_held_for_life_and_freed_by_death},
+      {"instance_names_cannot_leave_the_folder", instance_names_cannot_leave_the_folder},
+      {"waiter_on_a_read_only_mapping_is_woken", waiter_on_a_read_only_mapping_is_woken})
