@@ -19,7 +19,7 @@
 enum { WORDS = 64, SLOT_BYTES = 512, MAX_DEPTH = 1024 };
 
 struct result {
-    shm_word reads, torn, backwards, lost, got, again, bad_account;
+    shm_word reads, fresh, torn, backwards, lost, got, again, bad_account;
 };
 
 struct arena {
@@ -66,6 +66,12 @@ static bool torn(const uint64_t *payload, uint64_t ticket)
     return false;
 }
 
+/* Enough reads, and enough of them of a record that was new: a writer that gets no processor proves nothing. */
+static bool enough(const struct job *job, uint64_t reads, uint64_t fresh, time_t start)
+{
+    return (reads >= job->reads && fresh >= job->reads / 20) || (reads % 1024 == 0 && time(NULL) - start > 30);
+}
+
 static void maybe_stall(uint64_t n)
 {
     struct timespec pause = {0, 200000};
@@ -76,10 +82,11 @@ static void maybe_stall(uint64_t n)
 static void read_newest(const struct job *job, struct result *result)
 {
     struct ring ring;
-    uint64_t payload[WORDS - 1], last = 0, before = 0;
+    uint64_t payload[WORDS - 1], last = 0, before = 0, n, fresh = 0;
     bool have = false;
+    time_t start = time(NULL);
     bind(&ring, job);
-    for (uint64_t n = 0; n < job->reads; n++) {
+    for (n = 0; !enough(job, n, fresh, start); n++) {
         maybe_stall(n + 1);
         if (ring_latest_words(&ring, payload, WORDS - 1, &last, have) != RING_OK) {
             word_add(&result->again, 1);
@@ -89,19 +96,22 @@ static void read_newest(const struct job *job, struct result *result)
             word_add(&result->torn, 1);
         if (have && ring_distance(before, last) < 0)
             word_add(&result->backwards, 1);
+        fresh += !have || before != last;
         before = last;
         have = true;
     }
-    word_add(&result->reads, job->reads);
+    word_add(&result->fresh, fresh);
+    word_add(&result->reads, n);
 }
 
 static void read_cursor(const struct job *job, struct result *result)
 {
     struct ring ring;
-    uint64_t payload[WORDS - 1], got = 0, lost = 0;
+    uint64_t payload[WORDS - 1], got = 0, lost = 0, n;
+    time_t began = time(NULL);
     bind(&ring, job);
     uint64_t start = ring_head(&ring), next = start;
-    for (uint64_t n = 0; n < job->reads; n++) {
+    for (n = 0; !enough(job, n, got + lost, began); n++) {
         maybe_stall(n + 1);
         int found = ring_read(&ring, next, payload);
         if (found == RING_EMPTY)
@@ -123,7 +133,7 @@ static void read_cursor(const struct job *job, struct result *result)
         word_add(&result->bad_account, 1);
     word_add(&result->got, got);
     word_add(&result->lost, lost);
-    word_add(&result->reads, job->reads);
+    word_add(&result->reads, n);
 }
 
 static void *reader_run(void *argument)
@@ -186,9 +196,11 @@ static uint64_t run_one(uint32_t depth, bool front, bool threads, uint64_t reads
         run_processes(&job);
     struct result *r = &arena->result;
     uint64_t bad = word_get(&r->torn) + word_get(&r->backwards) + word_get(&r->bad_account);
-    printf("depth %4u %s: %llu reads, %llu torn, %llu backwards, cursor got %llu lost %llu (accounts wrong: %llu), %llu to try again\n",
-           depth, front ? "front" : "plain", (unsigned long long)word_get(&r->reads), (unsigned long long)word_get(&r->torn),
-           (unsigned long long)word_get(&r->backwards), (unsigned long long)word_get(&r->got), (unsigned long long)word_get(&r->lost),
+    printf("depth %4u %s: %llu reads (%llu of a new record), %llu torn, %llu backwards, cursor got %llu lost %llu (accounts wrong: "
+           "%llu), %llu to try again\n",
+           depth, front ? "front" : "plain", (unsigned long long)word_get(&r->reads), (unsigned long long)word_get(&r->fresh),
+           (unsigned long long)word_get(&r->torn), (unsigned long long)word_get(&r->backwards),
+           (unsigned long long)word_get(&r->got), (unsigned long long)word_get(&r->lost),
            (unsigned long long)word_get(&r->bad_account), (unsigned long long)word_get(&r->again));
     munmap(arena, sizeof *arena);
     return bad;

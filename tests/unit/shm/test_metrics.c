@@ -77,7 +77,10 @@ static void text_is_cut_at_a_whole_character(void)
     CU_ASSERT_STRING_EQUAL(out, "abcde\303\251");
     text_copy(out, sizeof out, "abcdef\303\251", 8);
     CU_ASSERT_STRING_EQUAL(out, "abcdef");
-    text_copy(out, sizeof out, "a\x01\xff" "b\n\xed\xa0\x80", 8); /* control, broken, newline, surrogate */
+    text_copy(out, sizeof out,
+              "a\x01\xff"
+              "b\n\xed\xa0\x80",
+              8); /* control, broken, newline, surrogate */
     CU_ASSERT_STRING_EQUAL(out, "ab");
     CU_ASSERT(text_valid(out, sizeof out));
     memset(out, 'x', sizeof out);
@@ -86,8 +89,7 @@ static void text_is_cut_at_a_whole_character(void)
 
 TESTS({"schema_is_json_and_lists_every_metric", schema_is_json_and_lists_every_metric},
       {"coarse_places_are_dense_and_in_order", coarse_places_are_dense_and_in_order},
-      {"names_are_unique_and_found", names_are_unique_and_found},
-      {"capsule_set_has_twenty_fields", capsule_set_has_twenty_fields},
+      {"names_are_unique_and_found", names_are_unique_and_found}, {"capsule_set_has_twenty_fields", capsule_set_has_twenty_fields},
       {"doubles_convert_without_overflow", doubles_convert_without_overflow},
       {"texts_of_any_number_are_there", texts_of_any_number_are_there},
       {"text_is_cut_at_a_whole_character", text_is_cut_at_a_whole_character})

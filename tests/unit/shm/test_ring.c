@@ -139,7 +139,7 @@ static void reads_are_bounded_against_a_stopped_writer(void)
     uint64_t out[WORDS - 1], last = 0;
     fresh(&ring, 5, true);
     publish(&ring, 1);
-    word_set(ring.front, 13);             /* odd */
+    word_set(ring.front, 13);                /* odd */
     word_set(slot_of(&ring, 5), 2 * 13 + 1); /* and the ring's slot too: cannot happen to one writer, must not hang us */
     CU_ASSERT_EQUAL(ring_latest_words(&ring, out, WORDS - 1, &last, 0), RING_OVERRUN);
 }
