@@ -1,0 +1,165 @@
+// The dashboard: joins connection, store and views, and draws once a frame at most.
+
+import "./capsules.js";
+import { Banners, feedState } from "./banners.js";
+import { GpuCard, SystemCard, noGpuCard } from "./cards.js";
+import { Connection } from "./connection.js";
+import { el, setAttribute } from "./dom.js";
+import { read, startLanguage, useLanguage, write } from "./i18n.js";
+import { Store } from "./store.js";
+import { TopBar } from "./topbar.js";
+
+const PERIOD_MS = 500;
+const COMPACT_FROM = 3;
+const HISTORY_POINTS = 300;
+const REASONS_EVERY_MS = 3000;
+const WINDOW_KEY = "gputap.window";
+const TOKEN_KEY = "gputap.token";
+const WINDOWS = [60, 300, 900];
+
+const place = (id) => document.getElementById(id);
+
+class Dashboard {
+  constructor() {
+    this.seconds = WINDOWS.find((seconds) => String(seconds) === read(WINDOW_KEY)) ?? 300;
+    this.store = new Store();
+    this.connection = new Connection({
+      base: document.baseURI,
+      subscription: { period: PERIOD_MS, set: "full" },
+      history: () => ({ seconds: this.seconds, points: HISTORY_POINTS }),
+      token: sessionToken(),
+    });
+    this.capsules = el("gputap-capsules");
+    this.scheduled = false;
+    this.reasonsAskedAt = 0;
+    this.applySlice();
+  }
+
+  start() {
+    this.build();
+    place("capsules").replaceChildren(this.capsules);
+    this.capsules.store = this.store;
+    this.store.addEventListener("shape", () => this.buildCards());
+    this.store.addEventListener("change", () => this.schedule());
+    this.connection.addEventListener("message", (event) => this.store.apply(event.data));
+    this.connection.addEventListener("status", () => this.statusChanged());
+    this.connection.start();
+    // Ages and countdowns move on without messages.
+    setInterval(() => document.hidden || this.schedule(), 1000);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.schedule());
+  }
+
+  build() {
+    this.topBar = new TopBar({
+      seconds: this.seconds,
+      onWindow: (seconds) => this.useWindow(seconds),
+      onLanguage: (language) => this.switchLanguage(language),
+      onTheme: () => this.schedule(),
+    });
+    this.banners = new Banners({ retry: () => this.connection.retryNow(), useToken: (token) => this.useToken(token) });
+    place("top").replaceChildren(...this.topBar.elements);
+    place("banners").replaceChildren(...this.banners.elements);
+    this.buildCards();
+  }
+
+  buildCards() {
+    const { store } = this;
+    const shape = JSON.stringify([store.gpus.map((gpu) => gpu.device), store.hello?.system, document.documentElement.lang, store.hello?.epoch != null]);
+    if (shape !== this.cardShape) {
+      this.cardShape = shape;
+      this.gpuCards = store.gpus.map((gpu) => new GpuCard(gpu, store.gpus.length > COMPACT_FROM));
+      this.systemCard = new SystemCard(store.host, store.hello);
+      const empty = store.gpus.length === 0 && store.hello?.epoch != null ? [noGpuCard()] : [];
+      const hasNumbers = store.hello && (store.hello.epoch != null || store.gpus.length > 0);
+      const cards = [...this.gpuCards, this.systemCard].map((card) => card.element);
+      place("cards").replaceChildren(...(hasNumbers ? [...empty, ...cards] : []));
+      setAttribute(place("cards"), "data-gpus", store.gpus.length);
+    }
+    this.schedule();
+  }
+
+  statusChanged() {
+    if (this.connection.status === "waiting") this.connection.everFailed = true;
+    if (this.connection.status === "open") this.connection.everFailed = false;
+    this.schedule();
+  }
+
+  schedule() {
+    if (this.scheduled) return;
+    this.scheduled = true;
+    requestAnimationFrame(() => {
+      this.scheduled = false;
+      this.draw();
+    });
+  }
+
+  draw() {
+    const { store, connection } = this;
+    const state = feedState(store, connection);
+    const live = state === "live";
+    setAttribute(document.documentElement, "data-feed", state);
+    setAttribute(this.capsules, "data-dim", !live);
+    setAttribute(place("cards"), "data-dim", !live);
+    this.topBar.update(store, state);
+    this.banners.update(store, connection);
+    // Without samples time still passes: the gap at the right edge grows.
+    const newest = Math.max(0, ...[store.host, ...store.gpus].map((source) => source.series.points.at(-1)?.t ?? 0));
+    const to = live && newest > 0 ? newest : store.serverNow;
+    const view = { from: to - this.seconds * 1000, to, periodMs: PERIOD_MS };
+    for (const card of [...this.gpuCards, this.systemCard]) {
+      card.update(store.hello);
+      card.graph.draw(card.source, view);
+    }
+    this.askForReasons();
+  }
+
+  /** Samples carry numbers only; when one went unknown, the snapshot knows why. */
+  async askForReasons() {
+    const now = Date.now();
+    if (!this.store.reasonMissing || this.connection.status !== "open" || now - this.reasonsAskedAt < REASONS_EVERY_MS) return;
+    this.reasonsAskedAt = now;
+    try {
+      this.store.mergeReasons(await this.connection.fetchDocument("snapshot"));
+    } catch {
+      // The dash is shown without a reason; the next attempt may do better.
+    }
+  }
+
+  applySlice() {
+    this.store.setSlice(Math.max(PERIOD_MS, (this.seconds * 1000) / HISTORY_POINTS));
+  }
+
+  useWindow(seconds) {
+    this.seconds = seconds;
+    write(WINDOW_KEY, String(seconds));
+    this.applySlice();
+    this.connection.requestHistory();
+    this.schedule();
+  }
+
+  async switchLanguage(language) {
+    await useLanguage(language);
+    this.build();
+    this.capsules.rebuild();
+  }
+
+  useToken(token) {
+    try {
+      sessionStorage.setItem(TOKEN_KEY, token);
+    } catch {
+      // Without storage the token is asked for again after a reload.
+    }
+    this.connection.useToken(token);
+  }
+}
+
+function sessionToken() {
+  try {
+    return sessionStorage.getItem(TOKEN_KEY);
+  } catch {
+    return null;
+  }
+}
+
+await startLanguage();
+new Dashboard().start();
