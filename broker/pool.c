@@ -102,6 +102,7 @@ static void start_worker(struct pool *pool, struct pool_worker *worker, uint64_t
     worker->started_ns = worker->busy_ns = now_ns;
     worker->current = READING_DISCOVERY;
     worker->device_count = worker->pending_count = 0;
+    worker->absent = false;
     pool->alive++;
 }
 
@@ -187,7 +188,7 @@ static void worker_ended(struct pool *pool, struct pool_worker *worker, uint64_t
     char id[48] = "";
     if (at)
         memcpy(id, at, sizeof id);
-    bool absent = worker->state == WORKER_STARTING && worker->listed;
+    bool absent = worker->absent;
     bool again = at && strcmp(worker->crashed_on, id) == 0;
     drop_process(pool, worker);
     if (absent) {
@@ -305,7 +306,7 @@ static bool take(struct pool *pool, struct pool_worker *worker, union message *m
     case MESSAGE_STATUS:
         message->status.message[sizeof message->status.message - 1] = '\0';
         if (message->status.state == PROVIDER_ABSENT)
-            worker->listed = true;
+            worker->listed = worker->absent = true;
         else if (message->status.state != PROVIDER_RUNNING)
             return false;
         if (!worker->only[0])

@@ -32,6 +32,7 @@ struct pool_worker {
     uint64_t tick;
     int current;       /* device being read, READING_DISCOVERY, NEXT_NONE */
     bool listed; /* its first list is in, or it is absent */
+    bool absent; /* it said that nothing is here for it, and ends */
     int device_count;
     int pending_count; /* devices of a list still arriving */
     char ids[PROVIDER_MAX_DEVICES][48];

@@ -1,0 +1,150 @@
+"""Starting, options, bad input, and files that somebody removes."""
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import time
+import unittest
+
+import harness
+from harness import wait_for
+from segment import Segment
+
+
+class Start(harness.Scenario):
+    def segment(self):
+        return Segment(self.run_dir / "t" / "telemetry")
+
+    def usage_error(self, *arguments):
+        result = self.run_program("gputapd", *arguments)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("usage: gputapd", result.stderr)
+        return result.stderr.splitlines()[0]
+
+    def test_bad_options_are_named_and_exit_2(self):
+        self.assertIn("no-such-model", self.usage_error("--simulate", "no-such-model"))
+        self.assertIn("mi300x", self.usage_error("--simulate", "no-such-model"))
+        for count in ("0", "-1", "65", "x", ""):
+            self.usage_error("--simulate", "mi300x:" + count)
+        for period in ("0", "9", "60001", "-5", "fast", "", "1e3", "100ms"):
+            self.assertIn("period", self.usage_error("--period", period))
+        self.usage_error("--min-period", "0")
+        self.usage_error("--period", "50", "--min-period", "100")
+        self.usage_error("--sim-load", "heavy")
+        self.usage_error("--no-provider", "nonsense")
+        self.usage_error("--max-devices", "0")
+        self.usage_error("--group", "no-such-group-here")
+        self.usage_error("--root", "/no/such/folder")
+        for name in ("../x", ".x", "a b", ""):
+            self.usage_error("--instance", name)
+        self.usage_error("--unknown")
+        self.usage_error("--period")
+        self.usage_error("surplus")
+
+    def test_help_and_version(self):
+        result = self.run_program("gputapd", "--help")
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("strix-halo", result.stdout)
+        self.assertRegex(self.run_program("gputapd", "--version").stdout, r"^gputapd \d+\.\d+\.\d+\n$")
+
+    def test_second_broker_names_the_first(self):
+        broker = self.start_broker("--simulate", "strix-halo")
+        result = self.run_program("gputapd", "--instance", "t")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("already running, pid %d" % broker.pid, result.stderr)
+        self.assertTrue(broker.alive())
+        other = self.start("gputapd", "--instance", "other")
+        wait_for(lambda: (self.run_dir / "other" / "telemetry").exists(), what="another instance beside it")
+
+    def test_unwritable_folder_is_a_clear_error(self):
+        result = self.run_program("gputapd", "--instance", "t", env={"GPUTAP_DIR": "/proc/1"})
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("/proc/1", result.stderr)
+        result = self.run_program("gputapd", "--instance", "t", env={"GPUTAP_DIR": "relative"})
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("absolute", result.stderr)
+
+    def test_small_tmpfs_is_an_error_that_names_the_size(self):
+        small = self.folder / "small"
+        small.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(small)], capture_output=True).returncode != 0:
+            self.skipTest("mounting a small tmpfs needs root")
+        self.addCleanup(subprocess.run, ["umount", "-l", str(small)])
+        result = self.run_program("gputapd", "--instance", "t", env={"GPUTAP_DIR": str(small)})
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, r"no space left: \d+ bytes \([\d.]+ MiB\) are needed")
+        self.assertEqual([f for f in os.listdir(small / "t") if "telemetry" in f], [])
+
+    def test_files_are_readable_by_all_or_by_the_group(self):
+        self.start_broker()
+        mode = lambda name: stat.S_IMODE(os.stat(self.run_dir / "t" / name).st_mode)
+        self.assertEqual((mode("telemetry"), mode("lock")), (0o644, 0o644))
+        if os.getuid() != 0:
+            self.skipTest("giving files to a group needs root")
+        group = self.start("gputapd", "--instance", "g", "--group", "daemon")
+        wait_for(lambda: (self.run_dir / "g" / "telemetry").exists(), what="segment of the group")
+        info = os.stat(self.run_dir / "g" / "telemetry")
+        self.assertEqual(stat.S_IMODE(info.st_mode), 0o640)
+        self.assertNotEqual(info.st_gid, 0)
+        self.assertEqual(stat.S_IMODE(os.stat(self.run_dir / "g").st_mode), 0o750)
+
+    def test_removed_segment_is_created_again(self):
+        self.start_broker("--period", "50", "--simulate", "strix-halo")
+        wait_for(lambda: self.segment().snapshot(0), what="sample")
+        epoch = self.segment().epoch
+        os.unlink(self.run_dir / "t" / "telemetry")
+        wait_for(lambda: (self.run_dir / "t" / "telemetry").exists(), 3, what="a new segment")
+        wait_for(lambda: self.segment().snapshot(0), what="its samples")
+        self.assertNotEqual(self.segment().epoch, epoch)
+        self.assertEqual(self.segment().device(0)["id"], "sim:strix-halo:0")
+
+    def test_removed_folder_is_created_again_with_its_lock(self):
+        broker = self.start_broker("--period", "50", "--simulate", "strix-halo")
+        shutil.rmtree(self.run_dir / "t")
+        wait_for(lambda: (self.run_dir / "t" / "telemetry").exists(), 3, what="a new folder")
+        self.assertIn("already running, pid %d" % broker.pid, self.run_program("gputapd", "--instance", "t").stderr)
+
+    def test_devices_beyond_the_room_are_left_out_and_told(self):
+        broker = self.start_broker("--max-devices", "2", "--simulate", "mi300x:3")
+        wait_for(lambda: self.segment().device_count == 2, what="two devices")
+        self.assertIn("--max-devices", broker.output())
+
+    def test_simulation_by_environment(self):
+        self.start_broker(env={"GPUTAP_SIM": "1", "GPUTAP_SIM_MODEL": "mi355x", "GPUTAP_SIM_NUM_GPUS": "2"})
+        wait_for(lambda: self.segment().device_count == 2, what="two devices")
+        facts = self.segment().device(1)
+        self.assertEqual(facts["id"], "sim:mi355x:1")
+        self.assertEqual(facts["simulated"], 1)
+        self.assertIn("simulated", facts["name"].lower())
+
+    def test_host_numbers_equal_proc(self):
+        self.start_broker("--period", "50")
+        wait_for(lambda: (self.segment().snapshot(None) or {}).get("cpu_busy") is not None, what="host sample")
+        with open("/proc/meminfo") as f:
+            meminfo = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in f}
+        host = self.segment().snapshot(None)
+        self.assertEqual(host["memory_total"], meminfo["MemTotal"])
+        self.assertAlmostEqual(host["memory_available"], meminfo["MemAvailable"], delta=512 * 2 ** 20)
+        self.assertEqual(host["memory_used"], host["memory_total"] - host["memory_available"])
+        self.assertEqual(host["swap_total"], meminfo["SwapTotal"])
+        self.assertTrue(0 <= host["cpu_busy"] <= 100)
+
+    def test_workflow_script_gives_the_energy_it_documents(self):
+        self.start_broker("--period", "50", "--simulate", "rx7900xtx", "--sim-load", "workflow")
+        wait_for(lambda: self.segment().snapshot(0), what="sample")
+        a = self.segment().snapshot(0)
+        seen = set()
+        for _ in range(100):
+            seen.add(round(self.segment().snapshot(0)["power_now"]))
+            time.sleep(0.1)
+        b = self.segment().snapshot(0)
+        self.assertGreaterEqual(len(seen), 3)  # load, sample, decode
+        joules = b["sums"]["energy"] - a["sums"]["energy"]
+        seconds = (b["mono_ns"] - a["mono_ns"]) / 1e9
+        self.assertAlmostEqual(joules, b["energy"] - a["energy"], delta=1)
+        self.assertTrue(min(seen) < joules / seconds < max(seen))
+
+
+if __name__ == "__main__":
+    harness.main()
