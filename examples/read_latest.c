@@ -16,7 +16,7 @@ int main(void)
         gputap_close(tap);
         return 1;
     }
-    printf("%s%s\n", device.name, device.simulated ? " (simulated)" : "");
+    printf("%s\n", device.name);
     for (int line = 0; line < 10; line++) {
         if (gputap_wait(tap, &tick, 5000) != GPUTAP_OK || gputap_read(tap, 0, metrics, 3, values) != GPUTAP_OK)
             break;

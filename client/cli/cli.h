@@ -1,0 +1,68 @@
+/* gputap, the command line. */
+#ifndef GPUTAP_CLI_H
+#define GPUTAP_CLI_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "gputap.h"
+
+enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, CLI_METRICS_MAX = 128 };
+
+struct cli {
+    const char *instance; /* NULL = default */
+    bool json;
+    bool stale; /* old numbers are welcome */
+    int gpu;    /* -1 = all */
+    long count; /* 0 = without end */
+    const char *metrics[CLI_METRICS_MAX];
+    int metric_count;
+};
+
+/* Commands; each returns the exit code. */
+int cli_status(const struct cli *cli);
+int cli_get(const struct cli *cli);
+int cli_watch(const struct cli *cli);
+int cli_doctor(const struct cli *cli);
+
+/* Opens the instance, or says why not and returns EXIT_FAILED. */
+int cli_open(const struct cli *cli, gputap **out);
+/* Status bits after giving a broker that seems to stand still the time to show that it lives. */
+int cli_settled_status(gputap *tap);
+/* Age in seconds of the newest sample of anything, -1 where there is none. */
+double cli_newest_age(gputap *tap);
+/* 0 if the numbers are fresh or old ones are welcome, else EXIT_FAILED after a line that says what is wrong. */
+int cli_refuse_old(gputap *tap, const struct cli *cli);
+/* 0, or EXIT_FAILED after saying that the GPU does not exist. */
+int cli_check_gpu(gputap *tap, int gpu);
+
+/* --- print.c: numbers for people ----------------------------------------------------------------------------------------- */
+/* True where the terminal's locale is UTF-8: bars, dashes and degree signs are drawn as such. */
+bool print_utf8(void);
+/* "92.0 %", "3.21 GiB", or a dash for NaN. */
+const char *print_value(char *out, size_t size, const gputap_metric *metric, double value);
+const char *print_gib(char *out, size_t size, double used, double total);
+const char *print_bytes(char *out, size_t size, double bytes, const char *suffix);
+const char *print_duration(char *out, size_t size, double seconds);
+const char *print_dash(void);
+/* Name of a device, with a mark where it is simulated and its name does not say so. */
+const char *print_device_name(char *out, size_t size, const gputap_device *device);
+const char *print_status(int bits);
+/* A bar of `width` cells for 0 to 1; empty for NaN. */
+void print_bar(char *out, size_t size, double share, int width);
+/* One cell a value, 0 to 1; a blank for NaN. */
+void print_spark(char *out, size_t size, const double *shares, int count);
+
+/* --- terminal_posix.c ---------------------------------------------------------------------------------------------------- */
+bool terminal_is(FILE *stream);
+/* Takes over keyboard and screen; from then on signals only set flags. */
+void terminal_enter(void);
+void terminal_leave(void);
+void terminal_size(int *columns, int *rows);
+/* Ctrl-C, a termination signal, or q was pressed. */
+bool terminal_quit(void);
+/* Only the signal flags, without a keyboard: what a piped watch needs. */
+void terminal_catch_signals(void);
+unsigned long terminal_user(void);
+
+#endif

@@ -1,0 +1,125 @@
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/cli.h"
+
+static const char usage_text[] =
+    "usage: gputap [--instance NAME] COMMAND [options]\n"
+    "\n"
+    "  status                             is the broker alive, and what does it see\n"
+    "  get [options] [METRIC...]          the newest numbers\n"
+    "      --json                         as JSON, the document of GET /api/v1/snapshot\n"
+    "      --gpu N                        of one GPU\n"
+    "      --stale                        also when the broker is gone or stands still\n"
+    "  watch [--json] [--gpu N] [--count N]\n"
+    "                                     live table; one line a sample when piped; q ends it\n"
+    "  doctor                             what was found, what is unknown and why\n"
+    "\n"
+    "  --instance NAME   broker instance (default: $GPUTAP_INSTANCE, else \"default\")\n"
+    "  --version, --help\n"
+    "\n"
+    "exit codes: 0 fine, 1 failed, 2 usage\n";
+
+struct command {
+    const char *name;
+    int (*run)(const struct cli *cli);
+    const char *options; /* letters of what it takes: j --json, g --gpu, s --stale, c --count, m METRIC... */
+};
+static const struct command commands[] = {
+    {"status", cli_status, ""}, {"get", cli_get, "jgsm"}, {"watch", cli_watch, "jgc"}, {"doctor", cli_doctor, ""}};
+
+static int usage_error(const char *problem, const char *what)
+{
+    fprintf(stderr, "gputap: %s%s%s\n\n%s", problem, what ? ": " : "", what ? what : "", usage_text);
+    return EXIT_USAGE;
+}
+
+static bool parse_number(const char *text, long lowest, long highest, long *out)
+{
+    char *end;
+    errno = 0;
+    *out = strtol(text, &end, 10);
+    return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 && *out >= lowest && *out <= highest;
+}
+
+static const struct command *find_command(const char *name)
+{
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+/* --name VALUE or --name=VALUE; *value is NULL where it is missing. */
+static bool takes(const char *argument, const char *name, int argc, char **argv, int *i, const char **value)
+{
+    size_t length = strlen(name);
+    if (strncmp(argument, name, length) != 0 || (argument[length] && argument[length] != '='))
+        return false;
+    *value = argument[length] ? argument + length + 1 : *i + 1 < argc ? argv[++*i] : NULL;
+    return true;
+}
+
+static int parse_option(struct cli *cli, const char *allowed, int argc, char **argv, int *i)
+{
+    const char *argument = argv[*i], *value;
+    long number;
+    if (strcmp(argument, "--json") == 0 && strchr(allowed, 'j'))
+        cli->json = true;
+    else if (strcmp(argument, "--stale") == 0 && strchr(allowed, 's'))
+        cli->stale = true;
+    else if (strchr(allowed, 'g') && takes(argument, "--gpu", argc, argv, i, &value)) {
+        if (!value || !parse_number(value, 0, INT_MAX, &number))
+            return usage_error("--gpu wants a number", value);
+        cli->gpu = (int)number;
+    } else if (strchr(allowed, 'c') && takes(argument, "--count", argc, argv, i, &value)) {
+        if (!value || !parse_number(value, 1, LONG_MAX, &cli->count))
+            return usage_error("--count wants a number from 1", value);
+    } else
+        return usage_error("unknown option", argument);
+    return EXIT_FINE;
+}
+
+static int parse(struct cli *cli, const struct command **command, int argc, char **argv)
+{
+    int result = EXIT_FINE;
+    for (int i = 1; i < argc && result == EXIT_FINE; i++) {
+        const char *argument = argv[i];
+        if (takes(argument, "--instance", argc, argv, &i, &cli->instance)) {
+            if (!cli->instance)
+                return usage_error("--instance wants a name", NULL);
+        } else if (argument[0] == '-')
+            result = parse_option(cli, *command ? (*command)->options : "", argc, argv, &i);
+        else if (!*command) {
+            *command = find_command(argument);
+            if (!*command)
+                return usage_error("unknown command", argument);
+        } else if (!strchr((*command)->options, 'm'))
+            return usage_error("unexpected argument", argument);
+        else if (cli->metric_count == CLI_METRICS_MAX)
+            return usage_error("too many metrics", NULL);
+        else
+            cli->metrics[cli->metric_count++] = argument;
+    }
+    return result == EXIT_FINE && !*command ? usage_error("a command is missing", NULL) : result;
+}
+
+int main(int argc, char **argv)
+{
+    struct cli cli = {.gpu = -1};
+    const struct command *command = NULL;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return fputs(usage_text, stdout) < 0 ? EXIT_FAILED : EXIT_FINE;
+        if (strcmp(argv[i], "--version") == 0)
+            return printf("gputap %s\n", gputap_version()) < 0 ? EXIT_FAILED : EXIT_FINE;
+    }
+    int result = parse(&cli, &command, argc, argv);
+    if (result == EXIT_FINE)
+        result = command->run(&cli);
+    if (fflush(stdout) != 0 && result == EXIT_FINE)
+        result = EXIT_FAILED;
+    return result;
+}
