@@ -146,7 +146,7 @@ export class Connection extends EventTarget {
     } catch {
       return;
     }
-    if (message.type === "bye" && Number.isFinite(message.retry_ms)) this.#byeDelay = message.retry_ms;
+    if (message?.type === "bye" && Number.isFinite(message.retry_ms)) this.#byeDelay = message.retry_ms;
     this.dispatchEvent(new MessageEvent("message", { data: message }));
   }
 

@@ -136,7 +136,7 @@ export class Store extends EventTarget {
     if (!this.hello) return;
     const fields = this.hello.fields ?? [];
     // Rows are in the order of the hello that named the columns; gpus is that order.
-    (message.g ?? []).forEach((row, position) => {
+    if (Array.isArray(message.g)) message.g.forEach((row, position) => {
       const gpu = this.gpus[position];
       if (!gpu || !Array.isArray(row)) return;
       applyRow(gpu, fields, row);
