@@ -20,14 +20,14 @@ enum hwmon_channel {
 };
 
 struct hwmon {
-    char device[256]; /* folder of the device, such as /sys/bus/pci/devices/0000:03:00.0 */
-    char folder[320]; /* .../hwmon/hwmonN; empty = not resolved */
+    char device[256];  /* folder of the device, such as /sys/bus/pci/devices/0000:03:00.0 */
+    char folder[320];  /* .../hwmon/hwmonN; empty = not resolved */
     uint64_t retry_ns; /* not resolved again before */
     bool present[HWMON_CHANNEL_COUNT];
-    bool limits_read;
     struct io_file files[HWMON_CHANNEL_COUNT];
     double limits[LIMIT_COUNT]; /* criticals in degrees; 0 = unknown */
     double power_critical;      /* W, 0 = unknown */
+    double power_default;       /* W, the limit as shipped; 0 = unknown */
     double duty_maximum;
 };
 

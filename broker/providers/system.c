@@ -11,6 +11,8 @@
 struct system_state {
     struct system_cpu cpu;
     struct system_flow flow;
+    struct layout_host host; /* as described last */
+    bool described;
 };
 
 void system_within(struct sample *sample, int metric, double value, double low, double high)
@@ -95,22 +97,31 @@ static void describe_text(struct io *io, const char *path, char *out, size_t siz
     provider_text(out, size, io_read_text(io, path, text, sizeof text) < 0 ? "" : text);
 }
 
-static int system_describe(struct provider_context *context, struct layout_host *host)
+static void describe_once(struct io *io, struct layout_host *host)
 {
-    struct io *io = context->io;
     char text[4096];
-    memset(host, 0, sizeof *host);
-    describe_text(io, "/proc/sys/kernel/hostname", host->hostname, sizeof host->hostname);
     describe_text(io, "/proc/sys/kernel/osrelease", host->kernel, sizeof host->kernel);
-    if (io_read_text(io, "/etc/os-release", text, sizeof text) >= 0 || io_read_text(io, "/usr/lib/os-release", text, sizeof text) >= 0)
+    if (io_read_text(io, "/etc/os-release", text, sizeof text) >= 0 ||
+        io_read_text(io, "/usr/lib/os-release", text, sizeof text) >= 0)
         value_of(text, "PRETTY_NAME", '=', host->os, sizeof host->os);
     if (io_read_text(io, "/proc/cpuinfo", text, sizeof text) >= 0) {
         value_of(text, "model name", ':', host->cpu_name, sizeof host->cpu_name);
         if (!host->cpu_name[0])
             value_of(text, "Hardware", ':', host->cpu_name, sizeof host->cpu_name); /* 32-bit ARM */
     }
-    if (io_read_text(io, "/sys/devices/system/cpu/online", text, sizeof text) >= 0)
-        host->cpu_threads = count_range_list(text);
+}
+
+static int system_describe(struct provider_context *context, struct layout_host *host)
+{
+    struct system_state *state = context->state;
+    char online[1024];
+    if (!state->described)
+        describe_once(context->io, &state->host);
+    state->described = true;
+    describe_text(context->io, "/proc/sys/kernel/hostname", state->host.hostname, sizeof state->host.hostname);
+    if (io_read_text(context->io, "/sys/devices/system/cpu/online", online, sizeof online) >= 0)
+        state->host.cpu_threads = count_range_list(online);
+    *host = state->host;
     return 0;
 }
 

@@ -41,14 +41,17 @@ static void sample_busy(struct system_cpu *cpu, struct io *io, struct sample *sa
         sample_unknown(sample, HOST_METRIC_CPU_BUSY, got < 0 ? io_reason((int)got) : REASON_ERROR);
         return;
     }
-    uint64_t total = 0, idle = 0;
+    uint64_t total = 0, idle = 0, sum = 0, last_sum = 0;
     for (int i = 0; i < CPU_TIMES; i++) {
         uint64_t step = times[i] > cpu->times[i] ? times[i] - cpu->times[i] : 0;
+        sum += times[i];
+        last_sum += cpu->times[i];
         total += step;
         idle += i == 3 || i == 4 ? step : 0;
     }
-    if (!cpu->have_times || total >= BUSY_MIN_TICKS) {
-        if (cpu->have_times)
+    bool restarted = total == 0 && sum < last_sum;
+    if (!cpu->have_times || restarted || total >= BUSY_MIN_TICKS) {
+        if (cpu->have_times && total > 0)
             cpu->busy = 100.0 * (double)(total - idle) / (double)total;
         cpu->have_times = true;
         memcpy(cpu->times, times, sizeof times);

@@ -48,8 +48,9 @@ static bool available_bytes(const char *text, uint64_t *out)
 
 static void sample_meminfo(struct system_flow *flow, struct io *io, struct sample *sample)
 {
-    static const int mine[] = {HOST_METRIC_MEMORY_TOTAL, HOST_METRIC_MEMORY_USED, HOST_METRIC_MEMORY_AVAILABLE, HOST_METRIC_SWAP_TOTAL,
-                               HOST_METRIC_SWAP_USED,    HOST_METRIC_COMMIT_USED, HOST_METRIC_COMMIT_LIMIT};
+    static const int mine[] = {HOST_METRIC_MEMORY_TOTAL, HOST_METRIC_MEMORY_USED, HOST_METRIC_MEMORY_AVAILABLE,
+                               HOST_METRIC_SWAP_TOTAL,   HOST_METRIC_SWAP_USED,   HOST_METRIC_COMMIT_USED,
+                               HOST_METRIC_COMMIT_LIMIT};
     char text[8192];
     long got = io_file_read(io, &flow->meminfo, text, sizeof text);
     for (size_t i = 0; got < 0 && i < sizeof mine / sizeof mine[0]; i++)

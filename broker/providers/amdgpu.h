@@ -1,0 +1,82 @@
+/* The parts of the provider "amdgpu". */
+#ifndef GPUTAP_BROKER_PROVIDERS_AMDGPU_H
+#define GPUTAP_BROKER_PROVIDERS_AMDGPU_H
+
+#include "broker/providers/hwmon.h"
+#include "broker/providers/pci.h"
+#include "broker/providers/sleep_gate.h"
+
+enum amdgpu_field {
+    AMDGPU_VRAM_TOTAL,
+    AMDGPU_VRAM_USED,
+    AMDGPU_VISIBLE_TOTAL,
+    AMDGPU_VISIBLE_USED,
+    AMDGPU_GTT_TOTAL,
+    AMDGPU_GTT_USED,
+    AMDGPU_GFX_BUSY,
+    AMDGPU_MEMORY_BUSY,
+    AMDGPU_MEDIA_BUSY,
+    AMDGPU_GFX_CLOCKS,
+    AMDGPU_MEMORY_CLOCKS,
+    AMDGPU_SOC_CLOCKS,
+    AMDGPU_MEDIA_CLOCKS,
+    AMDGPU_LINKS,
+    AMDGPU_REPLAYS,
+    AMDGPU_FIELD_COUNT
+};
+
+struct amdgpu_device {
+    struct pci_display display;
+    struct layout_device facts;
+    bool facts_complete;  /* described while awake; before that only by what does not wake it */
+    bool facts_changed;   /* since discovery told them */
+    uint64_t host_memory; /* MemTotal; 0 = unknown */
+
+    struct sleep_gate gate;
+    struct hwmon hwmon;
+    struct io_file files[AMDGPU_FIELD_COUNT];
+    bool absent[AMDGPU_FIELD_COUNT]; /* this driver has no such file */
+
+    uint64_t slow_due_ns; /* of what is read once a second */
+    int link_error;
+    double link_speed;
+    uint64_t link_width;
+    int replays_error;
+    uint64_t replays, replays_before; /* as read; what a reset of the card took off it */
+};
+
+/* --- amdgpu_facts.c --------------------------------------------------------------------------------------------------- */
+/* What needs no awake device. */
+void amdgpu_describe_asleep(struct amdgpu_device *device, struct io *io);
+/* The rest, right after a first sample of an awake device: hwmon is resolved then. */
+void amdgpu_describe_awake(struct amdgpu_device *device, struct io *io);
+
+/* --- amdgpu_drm.c ----------------------------------------------------------------------------------------------------- */
+struct amdgpu_drm_facts {
+    char name[96];
+    char driver_version[40];
+    bool unified; /* the FUSION flag: an APU */
+    uint32_t compute_units;
+    uint32_t memory_bus_bits;
+    const char *memory_type;
+};
+/* Asks the driver through the render node, which is closed again: an open node may keep the card from sleeping. False below a
+ * root, where no node is, or where the driver does not answer. */
+bool amdgpu_drm_describe(struct io *io, int render_minor, struct amdgpu_drm_facts *out);
+
+/* --- amdgpu_read.c ---------------------------------------------------------------------------------------------------- */
+void amdgpu_read_init(struct amdgpu_device *device);
+void amdgpu_read_close(struct amdgpu_device *device, struct io *io);
+/* The mem_info_ files: they answer from the driver's own books and wake nothing. */
+void amdgpu_read_memory(struct amdgpu_device *device, struct io *io, struct sample *sample);
+/* Everything of an awake device. */
+void amdgpu_read_all(struct amdgpu_device *device, struct io *io, struct sample *sample);
+bool amdgpu_is_busy(const struct sample *sample);
+
+/* pp_dpm tables, "1: 848Mhz *" a line: the last line with a star is the state in force. Megahertz or -errno. */
+int amdgpu_clock_now(const char *text, double *mhz);
+double amdgpu_clock_maximum(const char *text);
+/* pp_dpm_pcie, "1: 16.0GT/s, x16 619Mhz *". */
+int amdgpu_link_now(const char *text, double *speed, uint64_t *width);
+
+#endif
