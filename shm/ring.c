@@ -83,7 +83,7 @@ static int slot_read_fields(const shm_word *slot, uint64_t expected, const uint3
     if (word_get(slot) != expected)
         return RING_OVERRUN;
     for (uint32_t i = 0; i < count; i++)
-        ring_copy_words(slot + 1 + offsets[i], out + i, 1);
+        out[i] = ring_peek(slot + 1 + offsets[i]);
     words_acquire_fence();
     return word_peek(slot) == expected ? RING_OK : RING_OVERRUN;
 }

@@ -90,13 +90,23 @@ static inline uint64_t ring_ticket_of(const struct ring *ring, uint64_t stamp)
     return ring->first + ((stamp - (2 * ring->first + 2)) >> 1);
 }
 
+/* One word of a slot. */
+static inline uint64_t ring_peek(const shm_word *word)
+{
+#ifdef SHM_THREAD_SANITIZER
+    return word_get(word);
+#else
+    return word_peek(word);
+#endif
+}
+
 /* Copies slot words 1..count into out[0..]. Pointers advance by eight: an index, or a fully unrolled loop, costs gcc twice the
  * time in address arithmetic. */
 static inline void ring_copy_words(const shm_word *from, uint64_t *out, uint32_t count)
 {
 #ifdef SHM_THREAD_SANITIZER
     for (uint32_t i = 0; i < count; i++)
-        out[i] = atomic_load_explicit((shm_word *)from + i, memory_order_acquire);
+        out[i] = ring_peek(from + i);
 #else
     for (; count >= 8; count -= 8, from += 8, out += 8) {
         out[0] = word_peek(from + 0);

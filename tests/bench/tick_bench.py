@@ -1,0 +1,86 @@
+"""What a tick costs broker and workers, against a bare pread loop over the same files at the same rate: tick_bench.py BIN [SECONDS]"""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "scenario"))
+from segment import Segment  # noqa: E402
+
+
+def children(pid):
+    out = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/stat" % name) as f:
+                fields = f.read().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        if int(fields[1]) == pid:
+            out.append(int(name))
+    return out
+
+
+def cpu_ns(pid):
+    with open("/proc/%d/schedstat" % pid) as f:
+        return int(f.read().split()[0])
+
+
+def open_files(pid):
+    """Regular files below /proc and /sys (or the root given) that a worker keeps open."""
+    files = []
+    for name in os.listdir("/proc/%d/fd" % pid):
+        try:
+            path = os.readlink("/proc/%d/fd/%s" % (pid, name))
+        except OSError:
+            continue
+        if os.path.isfile(path) and not path.startswith(("/dev/", "/tmp/gputap-bench")):
+            files.append(path)
+    return files
+
+
+def private_kb(pid):
+    total = 0
+    with open("/proc/%d/smaps_rollup" % pid) as f:
+        for line in f:
+            if line.startswith(("Private_Clean", "Private_Dirty")):
+                total += int(line.split()[1])
+    return total
+
+
+def measure(binary, period, seconds, root):
+    with tempfile.TemporaryDirectory(prefix="gputap-bench") as folder:
+        env = dict(os.environ, GPUTAP_DIR=folder, GPUTAP_INSTANCE="bench")
+        arguments = [str(binary / "gputapd"), "--period", str(period)] + (["--root", root] if root else [])
+        broker = subprocess.Popen(arguments, env=env, stdout=subprocess.DEVNULL)
+        try:
+            time.sleep(2)
+            workers = children(broker.pid)
+            files = [f for w in workers for f in open_files(w)]
+            segment = os.path.join(folder, "bench", "telemetry")
+            before, tick = sum(map(cpu_ns, workers + [broker.pid])), Segment(segment).tick
+            floor = int(subprocess.run([str(binary / "bench/pread_floor"), str(period), str(seconds), *files], check=True,
+                                       capture_output=True, text=True).stdout)
+            cost = (sum(map(cpu_ns, workers + [broker.pid])) - before) / (Segment(segment).tick - tick)
+            memory = [private_kb(p) for p in [broker.pid] + workers]
+            return cost, floor, len(files), len(workers), memory
+        finally:
+            broker.terminate()
+            broker.wait()
+
+
+def main():
+    binary = pathlib.Path(sys.argv[1]).resolve()
+    seconds = int(sys.argv[2]) if len(sys.argv) > 2 else 4
+    root = sys.argv[3] if len(sys.argv) > 3 else None
+    for period in (1000, 100):
+        cost, floor, files, workers, memory = measure(binary, period, max(seconds, 4 * period // 1000), root)
+        print("tick at %4d ms: broker and %d workers / bare pread of the same %d files %6.2f  (%.0f us / %.0f us)  target <= 1.5"
+              % (period, workers, files, cost / floor, cost / 1000, floor / 1000))
+    print("private memory: broker %d KiB (target <= 4096), workers %s KiB (target <= 3072)" % (memory[0], memory[1:]))
+
+
+if __name__ == "__main__":
+    main()
