@@ -13,7 +13,7 @@ int gputap_cursor_init(gputap *tap, gputap_cursor *cursor, int device, int start
     handle_tick(tap, clock_mono_coarse_ns());
     for (int attempt = 0; attempt < HANDLE_RETRIES; attempt++) {
         struct pass pass;
-        int error;
+        int error = GPUTAP_OK;
         pass_begin(tap, &pass);
         if (!pass.mapping)
             return client_fail_absent(tap);
@@ -62,7 +62,7 @@ int gputap_next(gputap *tap, gputap_cursor *cursor, gputap_snapshot *out)
     handle_tick(tap, now);
     for (int attempt = 0; attempt < HANDLE_RETRIES; attempt++) {
         struct pass pass;
-        int error, result = RING_EMPTY;
+        int error = GPUTAP_OK, result = RING_EMPTY;
         uint64_t lost = 0;
         pass_begin(tap, &pass);
         if (!pass.mapping)
