@@ -42,7 +42,7 @@ class Dashboard {
     this.store.addEventListener("shape", () => this.buildCards());
     this.store.addEventListener("change", () => this.schedule());
     this.connection.addEventListener("message", (event) => this.store.apply(event.data));
-    this.connection.addEventListener("status", () => this.statusChanged());
+    this.connection.addEventListener("status", () => this.schedule());
     this.connection.start();
     // Ages and countdowns move on without messages.
     setInterval(() => document.hidden || this.schedule(), 1000);
@@ -75,12 +75,6 @@ class Dashboard {
       place("cards").replaceChildren(...(hasNumbers ? [...empty, ...cards] : []));
       setAttribute(place("cards"), "data-gpus", store.gpus.length);
     }
-    this.schedule();
-  }
-
-  statusChanged() {
-    if (this.connection.status === "waiting") this.connection.everFailed = true;
-    if (this.connection.status === "open") this.connection.everFailed = false;
     this.schedule();
   }
 

@@ -86,5 +86,5 @@ function simulatedText(store) {
 export function feedState(store, connection) {
   if (connection.status === "token") return "token";
   if (connection.status === "open") return store.feed ?? "connecting";
-  return connection.everFailed ? "unreachable" : "connecting";
+  return connection.failed ? "unreachable" : "connecting";
 }

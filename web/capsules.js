@@ -59,6 +59,7 @@ export class GputapCapsules extends HTMLElement {
   #onChange = () => this.#schedule();
   #onShape = () => this.rebuild();
   #scheduled = false;
+  #outside = new AbortController();
   #shape = "";
 
   connectedCallback() {
@@ -66,13 +67,18 @@ export class GputapCapsules extends HTMLElement {
       const root = this.attachShadow({ mode: "open" });
       const sheets = ["tokens.css", "capsules.css"].map((file) => el("link", { rel: "stylesheet", href: new URL(file, import.meta.url).href }));
       this.bar = el("div", { class: "bar", role: "toolbar" });
+      // Without its styles the bar would flash as plain buttons.
+      this.bar.style.visibility = "hidden";
+      for (const event of ["load", "error"]) sheets.at(-1).addEventListener(event, () => { this.bar.style.visibility = ""; });
       root.append(...sheets, this.bar, this.#panel.element);
       this.#listen(root);
     }
+    this.#listenOutside();
     this.rebuild();
   }
 
   disconnectedCallback() {
+    this.#outside.abort();
     this.#panel.close();
   }
 
@@ -189,18 +195,24 @@ export class GputapCapsules extends HTMLElement {
       else this.#show(capsule);
       this.#openAtPress = null;
     });
-    document.addEventListener("pointerdown", (event) => {
-      if (this.#panel.open && !event.composedPath().includes(this)) this.#panel.close();
-    });
   }
 
-  #listenToKeys(root) {
-    // On the document, since a panel opened by the pointer has no focus to hear a key with.
+  /** On the document: a panel opened by the pointer has no focus to hear a key with. */
+  #listenOutside() {
+    this.#outside = new AbortController();
+    const { signal } = this.#outside;
+    document.addEventListener("pointerdown", (event) => {
+      if (this.#panel.open && !event.composedPath().includes(this)) this.#panel.close();
+    }, { signal });
     document.addEventListener("keydown", (event) => {
       if (event.key !== "Escape" || !this.#panel.open) return;
       this.#dismissed = this.#panel.anchor;
       this.#panel.close();
-    });
+    }, { signal });
+    addEventListener("scroll", () => this.#panel.follow(), { signal, passive: true });
+  }
+
+  #listenToKeys(root) {
     this.bar.addEventListener("keydown", (event) => {
       const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
       const at = this.#capsules.findIndex((capsule) => capsule.button === root.activeElement);

@@ -50,7 +50,7 @@ class Card {
     if (!fact) {
       const value = el("span");
       const reason = el("span", { class: "reason" });
-      const cell = el("dd", { "data-metric": name }, value, reason);
+      const cell = el("dd", { "data-metric": name }, value, " ", reason);
       fact = { value, reason, row: el("div", { title: hello?.help?.[name] }, el("dt", {}, metricLabel(name)), cell) };
       this.facts.set(name, fact);
       this.factList.append(fact.row);

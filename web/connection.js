@@ -42,6 +42,8 @@ export class Connection extends EventTarget {
     this.status = "connecting";
     this.retryAt = null;
     this.tokenRefused = false;
+    /** whether an attempt failed since the last success: only then is "connecting" worth a warning */
+    this.failed = false;
   }
 
   #socket = null;
@@ -131,6 +133,7 @@ export class Connection extends EventTarget {
     this.#heardAt = Date.now();
     this.#paused = false;
     this.tokenRefused = false;
+    this.failed = false;
     this.#setStatus("open");
     this.#send({ type: "sub", ...this.subscription });
     this.requestHistory();
@@ -158,6 +161,7 @@ export class Connection extends EventTarget {
       return;
     }
     const delay = this.#byeDelay ?? retryDelay(this.#attempt++);
+    this.failed = true;
     this.retryAt = Date.now() + delay;
     this.#setStatus("waiting");
     this.#retryTimer = setTimeout(() => {

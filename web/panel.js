@@ -45,6 +45,14 @@ export class Panel {
     this.#place();
   }
 
+  /** Follows its capsule when the page scrolls; a capsule that is out of sight needs no panel. */
+  follow() {
+    if (!this.open) return;
+    const { bottom, top } = this.anchor.getBoundingClientRect();
+    if (bottom < 0 || top > innerHeight) this.close();
+    else this.#place();
+  }
+
   /** Hides it. */
   close() {
     if (!this.open) return;
@@ -101,7 +109,7 @@ export class Panel {
   #row(name, hello) {
     const value = el("span", { class: "value" });
     const reason = el("span", { class: "reason" });
-    const cell = el("dd", { "data-metric": name }, value, reason);
+    const cell = el("dd", { "data-metric": name }, value, " ", reason);
     this.#cells.set(name, { cell, value, reason });
     return el("div", { title: hello?.help?.[name] }, el("dt", {}, metricLabel(name)), cell);
   }
