@@ -1,0 +1,10 @@
+#!/bin/sh
+# Prints the rows of the design's targets that exist so far, as ratios within one run: bench.sh BIN. Never fails for slowness.
+cd "$(dirname "$0")/.." || exit 1
+bin=$1
+echo "machine: $(nproc) processors, load $(cut -d' ' -f1-3 /proc/loadavg)"
+"$bin/bench/shm_bench" 600
+[ -x "$bin/bench/reader_bench" ] && python3 -B tests/bench/reader_bench.py "$bin"
+python3 -B tests/bench/tick_bench.py "$bin" 4
+[ -x "$bin/bench/bridge_bench" ] && "$bin/bench/bridge_bench" "$bin"
+exit 0
