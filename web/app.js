@@ -11,6 +11,7 @@ import { TopBar } from "./topbar.js";
 
 const PERIOD_MS = 500;
 const COMPACT_FROM = 3;
+const STICKY_UP_TO = 4;
 const HISTORY_POINTS = 300;
 const REASONS_EVERY_MS = 3000;
 const WINDOW_KEY = "gputap.window";
@@ -73,6 +74,7 @@ class Dashboard {
       const hasNumbers = store.hello && (store.hello.epoch != null || store.gpus.length > 0);
       const cards = [...this.gpuCards, this.systemCard].map((card) => card.element);
       place("cards").replaceChildren(...(hasNumbers ? [...empty, ...cards] : []));
+      setAttribute(place("capsules"), "data-tall", store.gpus.length > STICKY_UP_TO);
       setAttribute(place("cards"), "data-gpus", store.gpus.length);
     }
     this.schedule();

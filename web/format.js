@@ -117,12 +117,12 @@ export function timeOfDay(milliseconds) {
 }
 
 /**
- * A device name without the words that every name of its vendor starts with.
+ * A device name without the words that every name of its vendor starts with, and without what a badge says anyway.
  * @param {string} name
  * @returns {string}
  */
 export function shortName(name) {
   const short = name.replace(/^(Advanced Micro Devices|AMD|NVIDIA|Intel)(\(R\)|,? Inc\.|,? Corporation)?\s+/i, "")
-    .replace(/^(Radeon|GeForce)\s+/i, "");
+    .replace(/^(Radeon|GeForce)\s+/i, "").replace(/\s+\(simulated\)$/i, "");
   return short || name;
 }

@@ -50,6 +50,7 @@ test("short names keep something", () => {
   assert.equal(shortName("AMD Radeon RX 7900 XTX"), "RX 7900 XTX");
   assert.equal(shortName("NVIDIA GeForce RTX 4090"), "RTX 4090");
   assert.equal(shortName("AMD Instinct MI300X"), "Instinct MI300X");
+  assert.equal(shortName("AMD Radeon 8060S (simulated)"), "8060S");
   assert.equal(shortName("Radeon "), "Radeon ");
 });
 
