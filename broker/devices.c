@@ -257,7 +257,8 @@ static bool climb(const struct devices *devices, const struct device *device, co
         uint8_t why = !from->sampled ? (uint8_t)(from->hung ? REASON_STALE : REASON_NOT_SAMPLED)
                       : stale        ? (uint8_t)REASON_STALE
                                      : from->sample.reasons[metric];
-        if (why == REASON_NONE || why >= REASON_COUNT)
+        bool broken = !stale && metrics_valid(from->sample.valid, metric); /* claims to know, but it is no number */
+        if (broken || why == REASON_NONE || why >= REASON_COUNT)
             why = REASON_ERROR;
         /* "Not supported" is the answer of every provider that never knows it: one that says more is heard before. */
         bool informed = why != REASON_NOT_SUPPORTED;

@@ -62,8 +62,8 @@ class Segment:
             return None
         text = lambda at, size: raw[at:at + size].split(b"\0")[0].decode()
         reasons = raw[440:504]
-        return {"id": text(0, 48), "pci": text(48, 16), "vendor": text(128, 16), "name": text(144, 96), "driver": text(240, 24),
-                "arch": text(304, 16), "pool": ["unknown", "discrete", "unified"][struct.unpack_from("<I", raw, 340)[0]],
+        return {"id": text(0, 48), "pci": text(48, 16), "vendor": text(112, 16), "name": text(128, 96), "driver": text(224, 24),
+                "arch": text(288, 16), "pool": ["unknown", "discrete", "unified"][struct.unpack_from("<I", raw, 340)[0]],
                 "simulated": struct.unpack_from("<I", raw, 344)[0], "state": DEVICE_STATES[struct.unpack_from("<I", raw, 348)[0]],
                 "reasons": {m["name"]: self.schema["reasons"][reasons[m["index"]]] for m in self.schema["gpu"]}}
 
