@@ -42,7 +42,7 @@ add_totals() {
 build() { # PRESET [CMAKE ARGUMENTS]: configures and builds, or ends the whole run
     local preset=$1
     shift
-    if ! { cmake --preset "$preset" "$@" && cmake --build --preset "$preset" "${targets[@]}"; } >"$logs/build-$preset.log" 2>&1; then
+    if ! { cmake --preset "$preset" -DGPUTAP_WERROR=ON "$@" && cmake --build --preset "$preset" "${targets[@]}"; } >"$logs/build-$preset.log" 2>&1; then
         tail -60 "$logs/build-$preset.log"
         echo "0 passed, 1 failed, 0 skipped"
         exit 1

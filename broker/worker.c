@@ -201,7 +201,7 @@ int worker_run(const struct options *options)
         return 0;
     }
     discover(&worker, true);
-    struct message_tick tick;
+    struct message_tick tick = {0};
     while (receive_tick(&tick))
         serve_tick(&worker, &tick);
     worker.provider->stop(&worker.context);

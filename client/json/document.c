@@ -11,7 +11,7 @@
 
 static int metric_count(int device) { return device == GPUTAP_HOST ? GPUTAP_HOST_METRIC_COUNT : GPUTAP_METRIC_COUNT; }
 
-static int64_t now_ms(void)
+int64_t document_now_ms(void)
 {
     struct timespec now;
     timespec_get(&now, TIME_UTC);
@@ -39,7 +39,7 @@ void document_moment_read(gputap *tap, int status, struct document_moment *momen
         newest = snapshot.real_ns;
         age = snapshot.age_ns;
     }
-    moment->t_ms = moment->sampled ? (int64_t)(newest / NS_PER_MS) : now_ms();
+    moment->t_ms = moment->sampled ? (int64_t)(newest / NS_PER_MS) : document_now_ms();
     if (moment->sampled)
         moment->age_ms = (int64_t)(age / NS_PER_MS);
 }

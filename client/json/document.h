@@ -25,6 +25,9 @@ struct document_moment {
 /* gputap_status tells RESTARTED and CHANGED only once, so a caller that needs them hands its own status in. */
 void document_moment_read(gputap *tap, int status, struct document_moment *moment);
 
+/* Unix time now. hello, state and pong carry it, so that a client learns this clock; samples carry their own time. */
+int64_t document_now_ms(void);
+
 /* live, stale, dead or absent. */
 const char *document_state_text(const struct document_moment *moment);
 /* 32 hex digits, null while no segment is attached. */

@@ -160,7 +160,7 @@ json_t *document_hello(gputap *tap, const struct document_moment *moment, enum d
     put(&hello, "host", document_text(hostname));
     put(&hello, "boot", document_text(host.boot_id));
     put(&hello, "epoch", document_epoch(moment));
-    put(&hello, "t", json_integer(moment->t_ms));
+    put(&hello, "t", json_integer(document_now_ms()));
     put(&hello, "state", json_string(document_state_text(moment)));
     put(&hello, "simulated", json_boolean(moment->status & GPUTAP_STATUS_SIMULATED));
     put(&hello, "set", json_string(set_names[set]));
