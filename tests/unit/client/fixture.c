@@ -1,0 +1,170 @@
+#include "tests/unit/client/fixture.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MUST(condition)                                                      \
+    do {                                                                     \
+        if (!(condition)) {                                                  \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+            exit(1);                                                         \
+        }                                                                    \
+    } while (0)
+
+void fixture_start(struct fixture *f)
+{
+    memset(f, 0, sizeof *f);
+    f->lock = -1;
+    snprintf(f->base, sizeof f->base, "/tmp/gputap-unit-XXXXXX");
+    MUST(mkdtemp(f->base));
+    snprintf(f->folder, sizeof f->folder, "%s/t", f->base);
+    MUST(mkdir(f->folder, 0755) == 0);
+    MUST(setenv("GPUTAP_DIR", f->base, 1) == 0 && setenv("GPUTAP_INSTANCE", "t", 1) == 0);
+}
+
+void fixture_end(struct fixture *f)
+{
+    static const char *const names[] = {PLACE_SEGMENT, PLACE_LOCK};
+    char path[256];
+    fixture_abandon(f);
+    fixture_unlock(f);
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/%s", f->folder, names[i]);
+        unlink(path);
+    }
+    MUST(rmdir(f->folder) == 0 && rmdir(f->base) == 0);
+}
+
+void fixture_lock(struct fixture *f)
+{
+    char message[256] = "";
+    int64_t holder;
+    MUST(lock_take(f->folder, PLACE_LOCK, 0644, -1, &f->lock, &holder, message, sizeof message) == REGION_OK);
+}
+
+void fixture_unlock(struct fixture *f)
+{
+    if (f->lock >= 0)
+        close(f->lock);
+    f->lock = -1;
+}
+
+void fixture_abandon(struct fixture *f)
+{
+    if (f->open)
+        segment_close(&f->writer);
+    f->open = false;
+}
+
+struct layout_device fixture_entry(char name)
+{
+    struct layout_device entry;
+    memset(&entry, 0, sizeof entry);
+    snprintf(entry.id, sizeof entry.id, "dev:%c", name);
+    snprintf(entry.pci, sizeof entry.pci, "0000:c%c:00.0", name);
+    snprintf(entry.uuid, sizeof entry.uuid, "GPU-uuid-%c", name);
+    snprintf(entry.name, sizeof entry.name, "Card %c", name);
+    memset(entry.reasons, REASON_NOT_SUPPORTED, sizeof entry.reasons);
+    memset(entry.sources, 255, sizeof entry.sources);
+    entry.kfd_index = entry.nvml_index = -1;
+    return entry;
+}
+
+void fixture_device(struct fixture *f, uint32_t slot, const struct layout_device *entry)
+{
+    uint64_t words[sizeof *entry / 8];
+    struct ring ring;
+    memcpy(words, entry, sizeof words);
+    segment_entry(&f->writer, REGION_DEVICE, slot, &ring);
+    ring_publish(&ring, words);
+}
+
+void fixture_segment(struct fixture *f, uint32_t slots, const char *names)
+{
+    struct segment_config config = {.device_slots = slots, .provider_slots = 2, .period_ns = 20000000, .mode = 0644, .group = -1,
+                                    .version = "unit"};
+    char message[256] = "";
+    fixture_abandon(f);
+    MUST(segment_create(&f->writer, &config, f->folder, message, sizeof message) == REGION_OK);
+    f->open = true;
+    f->tick = 0;
+    for (uint32_t i = 0; names[i]; i++) {
+        struct layout_device entry = fixture_entry(names[i]);
+        fixture_device(f, i, &entry);
+    }
+    segment_set_devices(&f->writer, (uint32_t)strlen(names));
+}
+
+static void publish(struct ring *ring, const void *payload, size_t size)
+{
+    uint64_t words[LAYOUT_COARSE_WORDS];
+    memcpy(words, payload, size);
+    ring_publish(ring, words);
+}
+
+void fixture_publish(struct fixture *f, uint32_t slot, const struct layout_snapshot *sample)
+{
+    struct series series;
+    segment_device_series(&f->writer, slot, &series);
+    publish(&series.ring, sample, sizeof *sample);
+}
+
+void fixture_publish_host(struct fixture *f, const struct layout_snapshot *sample)
+{
+    struct series series;
+    segment_host_series(&f->writer, &series);
+    publish(&series.ring, sample, sizeof *sample);
+}
+
+void fixture_publish_coarse(struct fixture *f, uint32_t slot, const struct layout_coarse *record)
+{
+    struct series series;
+    segment_device_series(&f->writer, slot, &series);
+    publish(&series.coarse, record, sizeof *record);
+}
+
+struct layout_snapshot fixture_sample(double busy, uint64_t used)
+{
+    struct layout_snapshot sample;
+    memset(&sample, 0, sizeof sample);
+    sample.mono_ns = clock_mono_ns();
+    sample.real_ns = clock_real_ns();
+    sample.metrics[METRIC_GFX_BUSY].f64 = busy;
+    sample.metrics[METRIC_VRAM_USED].u64 = used;
+    metrics_set_valid(sample.valid, METRIC_GFX_BUSY);
+    metrics_set_valid(sample.valid, METRIC_VRAM_USED);
+    return sample;
+}
+
+void fixture_announce(struct fixture *f) { segment_announce(&f->writer, ++f->tick); }
+
+void fixture_poke(struct fixture *f, size_t offset, const void *bytes, size_t count)
+{
+    MUST(offset + count <= f->writer.region.bytes);
+    memcpy((char *)f->writer.region.memory + offset, bytes, count);
+}
+
+void fixture_replace(struct fixture *f, const void *bytes, size_t count)
+{
+    char path[256], fresh[264];
+    snprintf(path, sizeof path, "%s/%s", f->folder, PLACE_SEGMENT);
+    snprintf(fresh, sizeof fresh, "%s.new", path);
+    int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    MUST(fd >= 0 && write(fd, bytes, count) == (ssize_t)count && close(fd) == 0 && rename(fresh, path) == 0);
+}
+
+void fixture_sleep_ms(int ms) { nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000L}, NULL); }
+
+gputap *fixture_open(unsigned flags)
+{
+    gputap *tap;
+    if (gputap_open(&tap, "t", flags) == GPUTAP_OK)
+        return tap;
+    fprintf(stderr, "gputap_open: %s\n", gputap_message(NULL));
+    exit(1);
+}
