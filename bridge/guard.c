@@ -59,8 +59,10 @@ static bool is_allowed_name(const struct guard_rules *rules, const struct guard_
 {
     for (size_t i = 0; i < rules->host_count; i++) {
         struct guard_authority allowed;
-        if (guard_split(rules->hosts[i], &allowed) && allowed.bracketed == authority->bracketed &&
-            strcasecmp(allowed.name, authority->name) == 0 && (allowed.port == 0 || allowed.port == authority->port))
+        if (!guard_split(rules->hosts[i], &allowed) || allowed.bracketed != authority->bracketed)
+            continue;
+        bool same = allowed.bracketed ? same_address(authority, allowed.name) : strcasecmp(allowed.name, authority->name) == 0;
+        if (same && (allowed.port == 0 || allowed.port == authority->port))
             return true;
     }
     return false;

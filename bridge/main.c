@@ -60,6 +60,8 @@ static int run(struct bridge *bridge)
 {
     const struct options *options = &bridge->options;
     int code = listeners_open(&bridge->listeners, options, bridge->rules.token[0] != '\0');
+    if (code == 2)
+        options_print_usage();
     if (code != 0)
         return code;
     signals_limit_files(1024 > options->connections + 128 ? 1024 : (unsigned)options->connections + 128);

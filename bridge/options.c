@@ -19,6 +19,8 @@ static const char usage[] =
     "  --max-connections N[:M] at most N connections (64), at most M of one address (16)\n"
     "  --version, --help\n";
 
+void options_print_usage(void) { fputs(usage, stderr); }
+
 static enum options_result wrong(const char *what, const char *value)
 {
     fprintf(stderr, "gputap-bridge: error: %s%s%s\n%s", what, value ? ": " : "", value ? value : "", usage);

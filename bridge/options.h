@@ -21,6 +21,8 @@ struct options {
 
 enum options_result { OPTIONS_RUN, OPTIONS_DONE, OPTIONS_USAGE };
 
+void options_print_usage(void); /* on stderr */
+
 /* Prints help, version and what is wrong. Texts stay in argv. */
 enum options_result options_parse(int argc, char **argv, struct options *options);
 

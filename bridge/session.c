@@ -239,7 +239,7 @@ static int send_state(struct session *session)
     struct document_moment moment;
     hub_moment(&session->bridge->hub, &moment);
     struct buffer *out = scratch(session);
-    buffer_format(out, "{\"type\":\"state\",\"t\":%lld,\"state\":\"%s\",\"age_ms\":", (long long)moment.t_ms, hub->state);
+    buffer_format(out, "{\"type\":\"state\",\"t\":%lld,\"state\":\"%s\",\"age_ms\":", (long long)document_now_ms(), hub->state);
     if (moment.age_ms < 0)
         buffer_text(out, "null}");
     else
@@ -271,8 +271,7 @@ static int send_device(struct session *session)
         facts.state = GPUTAP_DEVICE_GONE;
     struct buffer *out = scratch(session);
     buffer_format(out, "{\"type\":\"device\",\"t\":%lld,\"index\":%d,\"state\":\"%s\",\"generation\":%u,\"unknown\":",
-                  (long long)session->bridge->hub.moment.t_ms, device, gputap_state_text((int)facts.state),
-                  (unsigned)facts.generation);
+                  (long long)document_now_ms(), device, gputap_state_text((int)facts.state), (unsigned)facts.generation);
     buffer_json(out, document_unknown(session->bridge->tap, device));
     buffer_put(out, "}", 1);
     return send_scratch(session);
@@ -303,10 +302,8 @@ static int send_err(struct session *session)
 
 static int send_pong(struct session *session)
 {
-    struct document_moment moment;
-    hub_moment(&session->bridge->hub, &moment);
     buffer_format(scratch(session), "{\"type\":\"pong\",\"id\":%lld,\"t\":%lld}", (long long)session->pongs[0],
-                  (long long)moment.t_ms);
+                  (long long)document_now_ms());
     memmove(session->pongs, session->pongs + 1, sizeof session->pongs[0] * (size_t)(--session->pong_count));
     return send_scratch(session);
 }
