@@ -84,7 +84,7 @@ IFS=$old_ifs
 $build/bin/gputapd --instance "$instance" --period 200 "$@" >"$log/broker" &
 broker_pid=$!
 waited=0
-until grep -q 'gputapd ready' "$log/broker"; do
+until grep -qs 'gputapd ready' "$log/broker"; do
     kill -0 $broker_pid 2>/dev/null || { wait $broker_pid || code=$?; broker_pid=; exit "${code:-1}"; }
     waited=$((waited + 1))
     [ $waited -lt 300 ] || { echo "run.sh: the broker does not get ready" >&2; exit 1; }
@@ -95,7 +95,7 @@ found=$(sed -n 's/.*, \([0-9]*\) devices\{0,1\}$/\1/p' "$log/broker")
 $build/bin/gputap-bridge --instance "$instance" --listen "127.0.0.1:$port" --listen "[::1]:$port" >"$log/bridge" &
 bridge_pid=$!
 waited=0
-until grep -q 'gputap-bridge ready' "$log/bridge"; do
+until grep -qs 'gputap-bridge ready' "$log/bridge"; do
     kill -0 $bridge_pid 2>/dev/null || { wait $bridge_pid || code=$?; bridge_pid=; exit "${code:-1}"; }
     waited=$((waited + 1))
     [ $waited -lt 300 ] || { echo "run.sh: the bridge does not get ready" >&2; exit 1; }
