@@ -11,8 +11,9 @@ struct slices {
     const struct metric_info *table;
     const int *metrics;
     int count;
-    uint64_t start_ns; /* broker's clock */
+    uint64_t start_ns; /* broker's clock; not itself in the window, so that the newest sample is and all slices are alike */
     uint64_t end_ns;
+    uint64_t window_ns;
     int points;
     int64_t *times_ms;
     double *rows;
@@ -36,10 +37,9 @@ static void slices_flush(struct slices *s)
 /* Opens the slice that a record's time falls into. False if it lies outside, or before one that is done: time never goes back. */
 static bool slices_enter(struct slices *s, uint64_t mono_ns, uint64_t real_ns)
 {
-    if (mono_ns < s->start_ns || mono_ns > s->end_ns)
+    if (mono_ns <= s->start_ns || mono_ns > s->end_ns)
         return false;
-    double share = (double)(mono_ns - s->start_ns) / (double)(s->end_ns - s->start_ns);
-    int slice = (int)(share * s->points);
+    int slice = (int)((mono_ns - s->start_ns - 1) * (uint64_t)s->points / s->window_ns); /* an hour times 4096 fits */
     slice = slice >= s->points ? s->points - 1 : slice;
     if (slice < s->slice)
         return false;
@@ -129,6 +129,7 @@ static void walk(struct slices *s, const struct ring *ring, const struct ring *c
     s->used = 0;
     s->slice = -1;
     s->end_ns = newest > host_ns ? newest : host_ns;
+    s->window_ns = window_ns;
     s->start_ns = s->end_ns > window_ns ? s->end_ns - window_ns : 0;
     if (s->end_ns == 0 || !oldest_sample(ring, &place, &raw))
         return;
