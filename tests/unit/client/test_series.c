@@ -185,7 +185,7 @@ static void history_leaves_gaps_out_and_reaches_back_by_seconds(void)
     const struct metric_info *busy = &metrics_table(false, &count)[METRIC_GFX_BUSY];
     for (uint64_t age = 600; age > 0; age--) { /* one coarse record a second, none between 300 and 200 seconds ago */
         struct layout_coarse record;
-        if (age > 200 && age <= 300)
+        if (age >= 200 && age < 300)
             continue;
         memset(&record, 0, sizeof record);
         record.end_mono_ns = now - age * 1000000000u;
