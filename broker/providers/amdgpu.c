@@ -108,7 +108,7 @@ static int amdgpu_sample(struct provider_context *context, int index, struct sam
     struct display_entry *entry = &state->set.entries[index];
     struct amdgpu_device *device = entry->state;
     sample->mono_ns = io->operations->mono_ns(io);
-    if (!io_exists(io, device->display.path)) {
+    if (!pci_present(io, &device->display)) {
         entry->lost = true;
         return -ENODEV;
     }

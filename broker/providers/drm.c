@@ -111,7 +111,7 @@ static int drm_sample(struct provider_context *context, int index, struct sample
     struct display_entry *entry = &state->set.entries[index];
     struct drm_device *device = entry->state;
     sample->mono_ns = io->operations->mono_ns(io);
-    if (!io_exists(io, entry->display.path)) {
+    if (!pci_present(io, &entry->display)) {
         entry->lost = true;
         return -ENODEV;
     }

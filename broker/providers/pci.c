@@ -190,6 +190,13 @@ static bool mix_name(void *context, const char *name)
     return true;
 }
 
+bool pci_present(struct io *io, const struct pci_display *display)
+{
+    char path[320];
+    (void)snprintf(path, sizeof path, "%.255s/uevent", display->path);
+    return io_exists(io, path);
+}
+
 uint64_t pci_fingerprint(struct io *io, const struct pci_display *known, int count)
 {
     uint64_t hash = 1;

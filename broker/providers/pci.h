@@ -17,6 +17,8 @@ struct pci_display {
 
 /* All of them, ordered by id; those of one driver where `driver` is not NULL. Never more than `capacity`. */
 int pci_displays(struct io *io, const char *driver, struct pci_display *out, int capacity);
+/* Is it still there? A link to its folder may outlive it. */
+bool pci_present(struct io *io, const struct pci_display *display);
 /* Changes when a device, a driver or a node comes or goes: cheaper than pci_displays. */
 uint64_t pci_fingerprint(struct io *io, const struct pci_display *known, int count);
 
