@@ -1,5 +1,7 @@
 /* Reads an instance in every way at once and checks each word.
- *     segment_reader_tool [--reads N] [--seconds S] [--threads N] [--cursor] [--pause-us N]
+ *     segment_reader_tool [--reads N] [--seconds S] [--threads N] [--cursor] [--pause-us N] [--plain]
+ * --plain is for the real broker: time must not go back, a constant metric must not change, and the first sample of each epoch
+ * tells how long after its birth it was seen.
  * Ends when each thread has made its reads, or its time is over. Prints one line of JSON; exit 1 if anything was torn, mixed,
  * older than before, or of an epoch that had been left. */
 #include <pthread.h>
@@ -16,13 +18,14 @@ enum { EPOCHS = 4096 };
 
 struct counts {
     uint64_t reads, torn, older, revived, again, other_errors, epochs, got, lost;
-    double longest_gap; /* seconds without a fresh sample */
+    double longest_gap;    /* seconds without a fresh sample */
+    double slowest_attach; /* seconds from a broker's first sample to the first that was read of it */
 };
 struct job {
     gputap *tap;
     uint64_t reads;
     double seconds, pause_us;
-    bool cursor;
+    bool cursor, plain;
     struct counts counts;
 };
 
@@ -67,6 +70,27 @@ static void judge(struct counts *counts, struct epochs *epochs, const gputap_sna
     counts->epochs = epochs->count;
 }
 
+static void judge_plain(struct counts *counts, struct epochs *epochs, gputap *tap, const gputap_snapshot *got)
+{
+    uint8_t epoch[16];
+    uint64_t seed = 0;
+    static const int total = GPUTAP_VRAM_TOTAL;
+    double vram = gputap_snapshot_value(got, 0, total);
+    counts->older += got->mono_ns < epochs->tick;
+    counts->torn += got->mono_ns == 0 || got->sequence == 0 || (vram == vram && vram != 206158430208.0);
+    if (gputap_epoch(tap, epoch) == GPUTAP_OK)
+        memcpy(&seed, epoch, sizeof seed);
+    if (epochs->count == 0 || epochs->seeds[epochs->count - 1] != seed) {
+        double age = (double)got->age_ns / 1e9;
+        if (epochs->count > 0 && got->mono_ns != epochs->tick && age > counts->slowest_attach)
+            counts->slowest_attach = age;
+        if (epochs->count < EPOCHS)
+            epochs->seeds[epochs->count++] = seed;
+        counts->epochs = epochs->count;
+    }
+    epochs->tick = got->mono_ns;
+}
+
 static void note(struct counts *counts, int result)
 {
     if (result == GPUTAP_EAGAIN)
@@ -96,7 +120,10 @@ static void *run(void *argument)
         job->counts.reads++;
         note(&job->counts, result);
         if (result == (have_cursor ? 1 : 0)) {
-            judge(&job->counts, epochs, &got);
+            if (job->plain)
+                judge_plain(&job->counts, epochs, job->tap, &got);
+            else
+                judge(&job->counts, epochs, &got);
             if (got.tick != last_tick || got.mono_ns != last_seed)
                 fresh = clock_mono_ns();
             last_tick = got.tick;
@@ -131,6 +158,7 @@ static void add(struct counts *all, const struct counts *one)
     all->epochs = one->epochs > all->epochs ? one->epochs : all->epochs;
     all->got += one->got;
     all->lost += one->lost;
+    all->slowest_attach = one->slowest_attach > all->slowest_attach ? one->slowest_attach : all->slowest_attach;
     all->longest_gap = one->longest_gap > all->longest_gap ? one->longest_gap : all->longest_gap;
 }
 
@@ -152,7 +180,8 @@ int main(int argc, char **argv)
                                .reads = (uint64_t)option(argc, argv, "--reads", 1e18),
                                .seconds = option(argc, argv, "--seconds", 1e9),
                                .pause_us = option(argc, argv, "--pause-us", 0),
-                               .cursor = has(argc, argv, "--cursor")};
+                               .cursor = has(argc, argv, "--cursor"),
+                               .plain = has(argc, argv, "--plain")};
         if (pthread_create(&ids[i], NULL, run, &jobs[i]) != 0)
             return 1;
     }
@@ -162,9 +191,9 @@ int main(int argc, char **argv)
     }
     gputap_close(tap);
     printf("{\"reads\":%llu,\"torn\":%llu,\"older\":%llu,\"revived\":%llu,\"again\":%llu,\"errors\":%llu,\"epochs\":%llu,\"got\":%llu,"
-           "\"lost\":%llu,\"longest_gap\":%.3f}\n",
+           "\"lost\":%llu,\"longest_gap\":%.3f,\"slowest_attach\":%.3f}\n",
            (unsigned long long)all.reads, (unsigned long long)all.torn, (unsigned long long)all.older, (unsigned long long)all.revived,
            (unsigned long long)all.again, (unsigned long long)all.other_errors, (unsigned long long)all.epochs,
-           (unsigned long long)all.got, (unsigned long long)all.lost, all.longest_gap);
+           (unsigned long long)all.got, (unsigned long long)all.lost, all.longest_gap, all.slowest_attach);
     return all.torn || all.older || all.revived || all.other_errors;
 }
