@@ -25,6 +25,7 @@ static const uint64_t backoff_limit_ns = 30000 * MS;
 static const uint64_t backoff_hung_ns = 1000 * MS;
 static const uint64_t healthy_ns = 10000 * MS;
 static const uint64_t abandoned_after_ns = 1000 * MS;
+static const uint64_t discovery_interval_ns = 3000 * MS;
 
 static struct pool_worker *free_worker(struct pool *pool)
 {
@@ -99,7 +100,7 @@ static void start_worker(struct pool *pool, struct pool_worker *worker, uint64_t
         pool->restarts++;
     worker->socket = fd;
     worker->state = WORKER_STARTING;
-    worker->started_ns = worker->busy_ns = now_ns;
+    worker->started_ns = worker->busy_ns = worker->discovery_ns = now_ns;
     worker->current = READING_DISCOVERY;
     worker->device_count = worker->pending_count = 0;
     worker->absent = false;
@@ -212,17 +213,21 @@ static void worker_ended(struct pool *pool, struct pool_worker *worker, uint64_t
 void pool_tick(struct pool *pool, uint64_t tick, uint64_t period_ns)
 {
     struct message_tick message = {.type = MESSAGE_TICK, .tick = tick, .period_ns = period_ns};
+    uint64_t now_ns = clock_mono_ns();
     pool->period_ns = period_ns;
     for (int i = 0; i < POOL_MAX_WORKERS; i++) {
         struct pool_worker *worker = &pool->workers[i];
         if (worker->state != WORKER_IDLE)
             continue;
+        message.discover = now_ns - worker->discovery_ns >= discovery_interval_ns;
         if (send(worker->socket, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof message)
             continue; /* its end shows at the next receive */
         worker->state = WORKER_BUSY;
         worker->tick = tick;
-        worker->busy_ns = clock_mono_ns();
-        worker->current = worker->device_count > 0 ? 0 : NEXT_NONE;
+        worker->busy_ns = now_ns;
+        worker->current = message.discover ? READING_DISCOVERY : worker->device_count > 0 ? 0 : NEXT_NONE;
+        if (message.discover)
+            worker->discovery_ns = now_ns;
     }
 }
 
@@ -294,9 +299,12 @@ static bool take_sample(struct pool *pool, struct pool_worker *worker, const str
         pool->events.sample(pool->events.context, worker->provider, worker->ids[message->device], message->gone, &message->sample);
     else
         return false;
-    if (message->next < worker->device_count)
-        worker->current = message->next;
+    if (message->cpu_ns)
+        worker->cpu_ns = message->cpu_ns;
+    worker->current = message->next >= 0 && message->next < worker->device_count ? message->next : NEXT_NONE;
     worker->busy_ns = clock_mono_ns();
+    if (worker->current == NEXT_NONE)
+        worker->state = WORKER_IDLE;
     return true;
 }
 
@@ -321,7 +329,7 @@ static bool take(struct pool *pool, struct pool_worker *worker, union message *m
         now_listed(worker);
         return true;
     case MESSAGE_READING:
-        worker->current = message->reading.device == READING_DISCOVERY ? READING_DISCOVERY : 0;
+        worker->current = worker->device_count > 0 ? 0 : NEXT_NONE;
         worker->busy_ns = clock_mono_ns();
         return true;
     case MESSAGE_SAMPLE: return take_sample(pool, worker, &message->sample);
@@ -350,6 +358,8 @@ void pool_receive(struct pool *pool, int index)
         }
         if (got < (ssize_t)sizeof message.type || (size_t)got != message_size(message.type) || !take(pool, worker, &message))
             pool->bad_messages++;
+        else if (worker->state == WORKER_IDLE)
+            return; /* it says nothing more until the next tick */
     }
 }
 

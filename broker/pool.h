@@ -29,6 +29,7 @@ struct pool_worker {
     uint64_t respawn_ns;
     uint64_t backoff_ns;
     uint64_t cpu_ns; /* last reported */
+    uint64_t discovery_ns; /* when it last was asked to look for devices */
     uint64_t tick;
     int current;       /* device being read, READING_DISCOVERY, NEXT_NONE */
     bool listed; /* its first list is in, or it is absent */

@@ -13,14 +13,12 @@
 #include "broker/worker_protocol.h"
 #include "shm/platform.h"
 
-enum { DISCOVERY_INTERVAL_MS = 1000 };
-
 struct worker {
     const struct provider *provider;
     struct provider_context context;
     struct layout_device devices[PROVIDER_MAX_DEVICES];
     int device_count;
-    uint64_t next_discovery_ns;
+    uint64_t cpu_ns; /* told with the last sample of a tick */
     char message[sizeof ((struct provider_context *)0)->message];
 };
 
@@ -100,7 +98,6 @@ static void discover_host(struct worker *worker, bool first)
 
 static void discover(struct worker *worker, bool first)
 {
-    worker->next_discovery_ns = clock_mono_ns() + DISCOVERY_INTERVAL_MS * UINT64_C(1000000);
     if (worker->provider->host)
         discover_host(worker, first);
     else
@@ -111,7 +108,7 @@ static void discover(struct worker *worker, bool first)
 
 static void sample_one(struct worker *worker, uint64_t tick, int device, int next)
 {
-    struct message_sample message = {.type = MESSAGE_SAMPLE, .device = device, .next = next, .tick = tick};
+    struct message_sample message = {.type = MESSAGE_SAMPLE, .device = device, .next = next, .tick = tick, .cpu_ns = worker->cpu_ns};
     uint64_t start = clock_mono_ns();
     sample_begin(&message.sample, start);
     int result = worker->provider->sample(&worker->context, device, &message.sample);
@@ -136,38 +133,32 @@ static void serve_tick(struct worker *worker, const struct message_tick *tick)
 {
     worker->context.tick = tick->tick;
     worker->context.period_ns = tick->period_ns;
-    if (clock_mono_ns() >= worker->next_discovery_ns) {
-        struct message_reading reading = {.type = MESSAGE_READING, .device = READING_DISCOVERY};
-        worker_send(&reading);
+    worker->cpu_ns = 0;
+    if (tick->discover) {
         discover(worker, false);
-        reading.device = 0;
+        worker->cpu_ns = cpu_time_ns();
+        struct message_reading reading = {.type = MESSAGE_READING, .device = 0};
         worker_send(&reading);
     }
     if (worker->provider->host)
         sample_one(worker, tick->tick, PROVIDER_HOST_DEVICE, NEXT_NONE);
     for (int i = 0; i < worker->device_count; i++)
         sample_one(worker, tick->tick, i, i + 1 < worker->device_count ? i + 1 : NEXT_NONE);
+    if (worker->provider->host || worker->device_count > 0)
+        return;
     struct message_done done = {.type = MESSAGE_DONE, .tick = tick->tick, .cpu_ns = cpu_time_ns()};
     worker_send(&done);
 }
 
-/* Ticks that piled up while a device was slow are served as one: the newest. */
+/* The broker sends no tick before the last one is done. */
 static bool receive_tick(struct message_tick *tick)
 {
-    bool have = false;
     for (;;) {
-        struct message_tick next;
-        ssize_t got = recv(WORKER_SOCKET, &next, sizeof next, have ? MSG_DONTWAIT : 0);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-            return have;
-        if (got <= 0)
+        ssize_t got = recv(WORKER_SOCKET, tick, sizeof *tick, 0);
+        if (got == (ssize_t)sizeof *tick && tick->type == MESSAGE_TICK)
+            return true;
+        if (got == 0 || (got < 0 && errno != EINTR))
             return false;
-        if (got == (ssize_t)sizeof next && next.type == MESSAGE_TICK) {
-            *tick = next;
-            have = true;
-        }
     }
 }
 

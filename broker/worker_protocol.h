@@ -5,10 +5,10 @@
  *                                             STATUS, DEVICE..., DEVICES (or HOST); STATUS absent and exit if nothing is here
  *   TICK n                                    device 0 is being read from here on
  *                                             SAMPLE n, device 0, next = 1: device 1 is being read from here on
- *                                             SAMPLE n, ..., next = NEXT_NONE
- *                                             DONE n
+ *                                             SAMPLE n, ..., next = NEXT_NONE: the tick is done
+ *                                             (DONE n in its place where there are no devices)
  *
- * About once a second the worker looks for devices before it reads: READING -1, DEVICE... DEVICES if they changed, READING 0.
+ * Every few seconds a TICK asks for a look for devices before reading: DEVICE... DEVICES if they changed, then READING 0.
  * So the broker always knows which device holds a worker up. */
 #ifndef GPUTAP_BROKER_WORKER_PROTOCOL_H
 #define GPUTAP_BROKER_WORKER_PROTOCOL_H
@@ -30,7 +30,7 @@ enum message_type {
 
 struct message_tick {
     uint32_t type;
-    uint32_t padding;
+    uint32_t discover; /* 1: look for devices first */
     uint64_t tick;
     uint64_t period_ns;
 };
@@ -69,6 +69,7 @@ struct message_sample {
     int32_t next;
     int32_t gone; /* errno of a device that is no more, else 0 */
     uint64_t tick;
+    uint64_t cpu_ns; /* of the worker so far; 0 = not told now */
     struct sample sample;
 };
 

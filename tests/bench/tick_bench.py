@@ -42,10 +42,13 @@ def open_files(pid):
 
 
 def private_kb(pid):
-    total = 0
-    with open("/proc/%d/smaps_rollup" % pid) as f:
+    """Private memory without the shared segment, which counts as private while nobody else maps it."""
+    total, counted = 0, True
+    with open("/proc/%d/smaps" % pid) as f:
         for line in f:
-            if line.startswith(("Private_Clean", "Private_Dirty")):
+            if "-" in line.split(" ")[0]:
+                counted = "telemetry" not in line
+            elif counted and line.startswith(("Private_Clean", "Private_Dirty")):
                 total += int(line.split()[1])
     return total
 
