@@ -175,6 +175,14 @@ static void context_init(struct worker *worker, const struct options *options, s
                                                 .only = options->only};
 }
 
+/* As shown by ps and top; 15 characters are kept. */
+static void name_process(const char *provider)
+{
+    char name[32];
+    snprintf(name, sizeof name, "gputap-%s", provider);
+    prctl(PR_SET_NAME, name);
+}
+
 int worker_run(const struct options *options)
 {
     static struct worker worker;
@@ -185,6 +193,7 @@ int worker_run(const struct options *options)
         return 2;
     }
     worker.provider = providers[index];
+    name_process(worker.provider->name);
     context_init(&worker, options, &io);
     int result = worker.provider->start(&worker.context);
     if (result != 0) {
