@@ -56,7 +56,7 @@ static bool take_devices(const json_t *list, struct protocol_devices *devices)
 static void parse_sub(const json_t *object, struct protocol_message *message)
 {
     const json_t *set = json_object_get(object, "set"), *gpus = json_object_get(object, "gpus");
-    int found = message->set;
+    int found = (int)message->set;
     message->kind = PROTOCOL_SUB;
     if (!take_integer(object, "period", 1, 5000, &message->period) || !period_known(message->period))
         bad(message, "period is 100, 200, 500, 1000, 2000 or 5000");

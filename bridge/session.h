@@ -59,6 +59,12 @@ void session_close(struct session *session);
 int session_receive(struct session *session, const void *bytes, size_t length);
 int session_write(struct session *session);
 
+/* What of `wants` may be sent now; most has to wait while the client pauses. */
+unsigned session_wants_now(const struct session *session);
+/* Sends one message: 0 sent, 1 there was nothing to send after all, -1 failed. */
+int session_send_next(struct session *session);
+int session_send_bye(struct session *session);
+
 /* Flags what is to be sent and asks for room. */
 void session_want(struct session *session, unsigned wants);
 void session_poke(struct session *session);

@@ -22,6 +22,7 @@ class Bridge(harness.Scenario):
     def live(self):
         """A client that has got its first sample."""
         ws = WebSocket(self.port)
+        self.addCleanup(ws.socket.close)
         ws.until("s")
         return ws
 
@@ -292,6 +293,37 @@ class Messages(Bridge):
                 self.broker.kill(signal.SIGCONT)
             self.assertEqual(ws.until("state")["state"], "live")
             ws.until("s")
+
+    def test_ticks_that_the_bridge_slept_through_are_told(self):
+        self.begin()
+        with WebSocket(self.port) as ws:
+            ws.send({"type": "sub", "period": 100})
+            ws.until("hello")
+            ws.until("snap")
+            for _ in range(3):
+                last = ws.until("s")["seq"]
+            self.bridge.kill(signal.SIGSTOP)
+            time.sleep(1)
+            self.bridge.kill(signal.SIGCONT)
+            before = []
+            gap = ws.until("gap", also=before)
+            last = max([last] + [m["seq"] for m in before if m["type"] == "s"])
+            self.assertEqual((gap["from"], gap["why"]), (last + 1, "broker"))
+            self.assertGreaterEqual(gap["to"], last + 6)
+            self.assertEqual(ws.until("s")["seq"], gap["to"] + 1)
+
+    def test_device_that_falls_asleep_is_told(self):
+        root = self.fixture_root("amd/rx6900xt")
+        status = next((f.parent / "power/runtime_status" for f in root.glob("sys/devices/**/gpu_busy_percent")), None)
+        if status is None or not status.exists():
+            self.skipTest("the fixture has no runtime_status")
+        self.broker = self.start_broker("--period", "100", "--root", root)
+        self.bridge = self.start_bridge()
+        with self.live() as ws:
+            status.write_text("suspended\n")
+            device = ws.until("device", 10)
+            self.assertEqual((device["index"], device["state"]), (0, "asleep"))
+            self.assertEqual(device["unknown"]["gfx_busy"], "asleep")
 
     def test_sigterm_says_bye(self):
         self.begin()
