@@ -57,18 +57,20 @@ static int amdgpu_discover(struct provider_context *context, struct layout_devic
 {
     struct amdgpu_state *state = context->state;
     bool changed = display_set_refresh(&state->set, context, &hooks) || !state->told;
-    int count = state->set.count < capacity ? state->set.count : capacity;
+    int count = state->set.count < capacity ? state->set.count : capacity, unified = 0;
     for (int i = 0; i < count; i++) {
         struct amdgpu_device *device = state->set.entries[i].state;
         changed = changed || device->facts_changed;
         device->facts_changed = false;
         devices[i] = device->facts;
         devices[i].generation = state->set.entries[i].generation;
+        unified += device->facts.pool == POOL_UNIFIED;
     }
     if (!changed)
         return -EAGAIN;
     state->told = true;
-    text_format(context->message, sizeof context->message, "%d devices", count);
+    text_format(context->message, sizeof context->message, "%d with memory of their own, %d with a unified pool", count - unified,
+                unified);
     return count;
 }
 

@@ -74,15 +74,17 @@ static int drm_discover(struct provider_context *context, struct layout_device *
     if (!changed && !state->dirty)
         return -EAGAIN;
     state->dirty = false;
-    int count = state->set.count < capacity ? state->set.count : capacity;
+    int count = state->set.count < capacity ? state->set.count : capacity, described = 0;
     for (int i = 0; i < count; i++) {
         const struct display_entry *entry = &state->set.entries[i];
         const struct drm_device *device = entry->state;
         pci_describe(context->io, &entry->display, &devices[i]);
         devices[i].generation = entry->generation;
         memcpy(devices[i].limits, device->hwmon.limits, sizeof devices[i].limits);
+        described += device->described;
     }
-    text_format(context->message, sizeof context->message, "%d display devices", count);
+    text_format(context->message, sizeof context->message, "%d read here, %d left to a provider of their own", count - described,
+                described);
     return count;
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define SECOND UINT64_C(1000000000)
 enum { HWMON_MOST = 24 /* channels of a kind that are looked at */ };
 
 /* Which labels mean what. Drivers that label nothing have one sensor of a kind, and it is the first one of the list:
@@ -63,13 +64,16 @@ static bool take_hwmon(void *context, const char *name)
 
 /* Number of the channel of that kind with one of these labels, the first label before the second, or -1. in starts at 0, the
  * others at 1. */
-static int labelled_number(struct io *io, const char *folder, const char *kind, const char *const *labels, int label_count)
+static int labelled_number(struct io *io, const char *folder, const char *kind, const char *const *labels, int label_count,
+                           bool *refused)
 {
     char path[448], text[64];
     int best = -1, best_rank = label_count;
     for (int n = strcmp(kind, "in") == 0 ? 0 : 1; n <= HWMON_MOST && best_rank > 0; n++) {
         (void)snprintf(path, sizeof path, "%.319s/%.8s%d_label", folder, kind, n);
-        if (io_read_text(io, path, text, sizeof text) <= 0)
+        long got = io_read_text(io, path, text, sizeof text);
+        *refused = *refused || (got < 0 && got != -ENOENT && got != -ENODATA);
+        if (got <= 0)
             continue;
         for (int rank = 0; rank < best_rank && labels[rank]; rank++)
             if (strcmp(text, labels[rank]) == 0) {
@@ -82,18 +86,19 @@ static int labelled_number(struct io *io, const char *folder, const char *kind, 
 
 bool hwmon_labelled(struct io *io, const char *folder, const char *kind, const char *label, struct io_file *file)
 {
-    int number = labelled_number(io, folder, kind, &label, 1);
+    bool refused = false;
+    int number = labelled_number(io, folder, kind, &label, 1, &refused);
     if (number >= 0)
         io_file_init(file, "%.319s/%.8s%d_input", folder, kind, number);
     return number >= 0;
 }
 
-static int rule_number(struct io *io, const char *folder, const struct hwmon_rule *rule)
+static int rule_number(struct io *io, const char *folder, const struct hwmon_rule *rule, bool *refused)
 {
     char path[448];
     if (!rule->labels[0])
         return 1;
-    int number = labelled_number(io, folder, rule->kind, rule->labels, 4);
+    int number = labelled_number(io, folder, rule->kind, rule->labels, 4, refused);
     if (number >= 0 || !rule->unlabelled)
         return number;
     (void)snprintf(path, sizeof path, "%.319s/%.8s1_label", folder, rule->kind);
@@ -109,9 +114,9 @@ static void read_limit(struct hwmon *hwmon, struct io *io, const struct hwmon_ru
         hwmon->limits[rule->limit] = (double)millidegrees / 1000;
 }
 
-static void find_channel(struct hwmon *hwmon, struct io *io, const struct hwmon_rule *rule)
+static void find_channel(struct hwmon *hwmon, struct io *io, const struct hwmon_rule *rule, bool *refused)
 {
-    int number = rule_number(io, hwmon->folder, rule);
+    int number = rule_number(io, hwmon->folder, rule, refused);
     if (number < 0)
         return;
     io_file_init(&hwmon->files[rule->channel], "%.319s/%.8s%d%s%.8s", hwmon->folder, rule->kind, number, rule->suffix[0] ? "_" : "",
@@ -126,12 +131,13 @@ static void resolve(struct hwmon *hwmon, struct io *io)
     char path[256];
     uint64_t value;
     hwmon_close(hwmon, io);
+    hwmon->refused = false;
     (void)snprintf(path, sizeof path, "%.240s/hwmon", hwmon->device);
     (void)io->operations->list(io, path, take_hwmon, hwmon);
     if (!hwmon->folder[0])
         return;
     for (int i = 0; i < HWMON_CHANNEL_COUNT; i++)
-        find_channel(hwmon, io, &rules[i]);
+        find_channel(hwmon, io, &rules[i], &hwmon->refused);
     char limit[448];
     (void)snprintf(limit, sizeof limit, "%.319s/power1_crit", hwmon->folder);
     if (io_read_u64(io, limit, 10, &value) == 0)
@@ -152,7 +158,7 @@ static int read_channel(struct hwmon *hwmon, struct io *io, uint64_t mono_ns, en
         return -ENOENT;
     int error = io_file_i64(io, &hwmon->files[channel], value);
     if ((error == -ENOENT || error == -ENODEV) && !io_exists(io, hwmon->folder) && mono_ns >= hwmon->retry_ns) {
-        hwmon->retry_ns = mono_ns + UINT64_C(1000000000);
+        hwmon->retry_ns = mono_ns + SECOND;
         resolve(hwmon, io);
         error = hwmon->present[channel] ? io_file_i64(io, &hwmon->files[channel], value) : -ENOENT;
     } else if (error == -ENOENT && hwmon->files[channel].fd < 0) {
@@ -221,9 +227,11 @@ void hwmon_sample(struct hwmon *hwmon, struct io *io, struct sample *sample)
         [HWMON_POWER_AVERAGE] = 1e6, [HWMON_POWER_CAP] = 1e6,    [HWMON_FAN] = 1,        [HWMON_DUTY] = 1,
         [HWMON_GFX_CLOCK] = 1e6,     [HWMON_MEMORY_CLOCK] = 1e6, [HWMON_VOLTAGE_GFX] = 1};
     struct reading readings[HWMON_CHANNEL_COUNT];
-    if (!hwmon->folder[0] && sample->mono_ns >= hwmon->retry_ns) {
+    if ((!hwmon->folder[0] || hwmon->refused) && sample->mono_ns >= hwmon->retry_ns) {
         resolve(hwmon, io);
-        hwmon->retry_ns = sample->mono_ns + (hwmon->folder[0] ? 0 : UINT64_C(10000000000)); /* some have none at all */
+        hwmon->retry_ns = sample->mono_ns + (hwmon->refused     ? SECOND
+                                             : hwmon->folder[0] ? 0
+                                                                : 10 * SECOND); /* some have none at all */
     }
     for (int i = 0; i < HWMON_CHANNEL_COUNT; i++) {
         int64_t value = 0;

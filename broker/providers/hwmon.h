@@ -23,6 +23,7 @@ struct hwmon {
     char device[256];  /* folder of the device, such as /sys/bus/pci/devices/0000:03:00.0 */
     char folder[320];  /* .../hwmon/hwmonN; empty = not resolved */
     uint64_t retry_ns; /* not resolved again before */
+    bool refused;      /* a label could not be read: what is known of the folder is not all */
     bool present[HWMON_CHANNEL_COUNT];
     struct io_file files[HWMON_CHANNEL_COUNT];
     double limits[LIMIT_COUNT]; /* criticals in degrees; 0 = unknown */

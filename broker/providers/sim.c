@@ -139,7 +139,7 @@ static int sim_start(struct provider_context *context)
     read_fault(state);
     choose_devices(context, state);
     context->state = state;
-    text_format(context->message, sizeof context->message, "%d simulated devices", state->count);
+    text_format(context->message, sizeof context->message, "simulated, load %s", context->sim_load ? context->sim_load : "static");
     return 0;
 }
 

@@ -293,6 +293,17 @@ static void the_link_is_that_of_the_outermost_bridge_of_the_card(void)
     CU_ASSERT_EQUAL(probe_f64(&probe, METRIC_PCIE_SPEED), 8);
     CU_ASSERT_EQUAL(probe_u64(&probe, METRIC_PCIE_WIDTH), 4);
     end();
+    /* A switch of another maker above the card's own bridge is the machine's. */
+    begin();
+    tree_delete(&tree, CARD "/pp_dpm_pcie");
+    tree_write(&tree, BRIDGE "/vendor", "0x10b5\n");
+    tree_write(&tree, BRIDGE "/0000:02:00.0/current_link_speed", "5.0 GT/s PCIe\n");
+    tree_write(&tree, BRIDGE "/0000:02:00.0/current_link_width", "2\n");
+    run();
+    probe_sample(&probe, 0);
+    CU_ASSERT_EQUAL(probe_f64(&probe, METRIC_PCIE_SPEED), 5);
+    CU_ASSERT_EQUAL(probe_u64(&probe, METRIC_PCIE_WIDTH), 2);
+    end();
 }
 
 static void replays_never_go_back(void)
@@ -304,6 +315,20 @@ static void replays_never_go_back(void)
     probe_forward_ms(&probe, 1000);
     probe_sample(&probe, 0);
     CU_ASSERT_EQUAL(probe_u64(&probe, METRIC_PCIE_REPLAYS), 4);
+    end();
+}
+
+static void labels_that_could_not_be_read_are_read_later(void)
+{
+    begin();
+    run();
+    fault_io_rule(&probe.fault, "temp1_label", EBUSY)->last = 1;
+    probe_sample(&probe, 0);
+    CU_ASSERT_FALSE(probe_known(&probe, METRIC_TEMPERATURE_EDGE));
+    CU_ASSERT_EQUAL(probe_f64(&probe, METRIC_TEMPERATURE_JUNCTION), 66);
+    probe_forward_ms(&probe, 1000);
+    probe_sample(&probe, 0);
+    expect_whole_card();
     end();
 }
 
@@ -427,6 +452,7 @@ static void only_and_exclude_are_honoured(void)
 }
 
 TESTS({"a_whole_card_is_read", a_whole_card_is_read},
+      {"labels_that_could_not_be_read_are_read_later", labels_that_could_not_be_read_are_read_later},
       {"names_come_from_the_tables_of_this_machine", names_come_from_the_tables_of_this_machine},
       {"every_bad_file_costs_its_own_field_only", every_bad_file_costs_its_own_field_only},
       {"empty_missing_and_garbled_files_are_unknown", empty_missing_and_garbled_files_are_unknown},

@@ -25,6 +25,7 @@ bool tree_from_dump(const struct tree *tree, const char *dump);
 
 /* An awake card of the driver amdgpu at 0000:03:00.0 behind the bridges of a Navi card, every file with a sound value. */
 void tree_amd_card(const struct tree *tree);
-#define CARD "/sys/devices/pci0000:00/0000:00:01.1/0000:01:00.0/0000:02:00.0/0000:03:00.0"
+#define BRIDGE "/sys/devices/pci0000:00/0000:00:01.1/0000:01:00.0"
+#define CARD BRIDGE "/0000:02:00.0/0000:03:00.0"
 
 #endif
