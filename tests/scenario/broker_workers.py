@@ -72,7 +72,9 @@ class Workers(harness.Scenario):
 
     def test_killed_worker_is_restarted_and_its_values_are_not_lost_meanwhile(self):
         broker = self.start_broker("--period", "50", "--simulate", "strix-halo")
-        for _ in range(5):
+        for _ in range(4):  # its back-off stays below what makes a value stale
+            before = wait_for(lambda: self.values(0), what="sample")["mono_ns"]
+            wait_for(lambda: self.values(0)["mono_ns"] > before, what="new sample")
             pid = wait_for(lambda: [p for p, a in workers_of(broker) if "sim" in a], what="worker")[0]
             os.kill(pid, signal.SIGKILL)
             wait_for(lambda: [p for p, a in workers_of(broker) if "sim" in a and p != pid], what="next worker")
