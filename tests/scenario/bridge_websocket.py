@@ -1,5 +1,6 @@
 """The WebSocket: who gets in, what garbage does, and that one client's trouble is nobody else's."""
 import json
+import os
 import random
 import signal
 import socket
@@ -11,6 +12,16 @@ import unittest
 import harness
 from harness import wait_for
 from websocket import BINARY, CLOSE, PING, PONG, TEXT, Closed, Refused, WebSocket, connect_socket, raw_request, read_head, status_of
+
+
+def sockets_of(pid):
+    links = []
+    for name in os.listdir("/proc/%d/fd" % pid):
+        try:
+            links.append(os.readlink("/proc/%d/fd/%s" % (pid, name)))
+        except OSError:
+            pass
+    return sum(link.startswith("socket:") for link in links)
 
 
 class Bridge(harness.Scenario):
@@ -95,8 +106,15 @@ class Handshake(Bridge):
 
     def test_connect_and_http2_are_closed(self):
         self.begin()
-        for text in (b"CONNECT x HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", b"CONNECT 127.0.0.1:22 HTTP/1.1\r\nHost: a\r\n\r\nSSH-2.0-x\r\n",
-                     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", b"\x16\x03\x01\x02\x00\x01", b"\0" * 64, b"GET\r\n\r\n",
+        for text in (b"CONNECT x HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", b"CONNECT 127.0.0.1:22 HTTP/1.1\r\nHost: a\r\n\r\nSSH-2.0-x\r\n"):
+            with connect_socket(self.port) as s:
+                s.sendall(text)
+                s.settimeout(3)
+                try:
+                    self.assertEqual(s.recv(4096), b"", "closed without a word, and at once")
+                except ConnectionError:
+                    pass
+        for text in (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", b"\x16\x03\x01\x02\x00\x01", b"\0" * 64, b"GET\r\n\r\n",
                      b"GET http://127.0.0.1/ HTTP/1.1\r\n\r\n", b"SSH-2.0-x\r\n\r\n"):
             with connect_socket(self.port) as s:
                 s.sendall(text)
@@ -386,7 +404,8 @@ class Garbage(Bridge):
                 if want[1]:
                     self.assertEqual(got, want)
                 else:
-                    self.assertIn(got[0], (1006, 1007))
+                    # The library ends it before it is a message at all.
+                    self.assertIn(got, ((1006, None), (1007, None)))
         self.still_serves()
 
     def test_fragments_make_one_message(self):
@@ -485,8 +504,10 @@ class Slow(Bridge):
         self.assertEqual(gap["from"], got[-1] + 1)
         sample = stalled.until("s")
         self.assertGreater(sample["seq"], gap["to"])
-        newest = max(s[-1] for s in seqs)
-        time.sleep(16)
+        held = sockets_of(self.bridge.pid)
+        time.sleep(began + 24 - time.monotonic())
+        # Before the 30 s at which an unanswered ping would end it.
+        self.assertEqual(sockets_of(self.bridge.pid), held - 1)
         stop.set()
         for thread in threads:
             thread.join()
@@ -494,19 +515,6 @@ class Slow(Bridge):
             missing = seen[-1] - seen[0] + 1 - len(seen)
             self.assertLessEqual(missing, len(seen) * 0.02, (i, gaps))
             self.assertGreater(len(seen), 150)
-        del newest
-        def closed():
-            try:
-                while dead.socket.recv(1 << 20):
-                    pass
-                return True
-            except ConnectionError:
-                return True
-            except socket.timeout:
-                return False
-        dead.socket.settimeout(2)
-        self.assertTrue(closed())
-        self.assertGreater(time.monotonic() - began, 15)
         for ws in good + [stalled, dead]:
             ws.socket.close()
 
