@@ -9,12 +9,13 @@ struct choice {
     bool live;
     struct region_identity identity;
     uint64_t modified_ns;
-    bool starting;   /* a lock is held where no segment is yet */
-    int denied;      /* place that may not be looked into, -1 = none */
-    int denied_why;  /* REGION_E... */
+    bool starting;  /* a lock is held where no segment is yet */
+    int denied;     /* place that may not be looked into, -1 = none */
+    int denied_why; /* REGION_E... */
 };
 
-static bool look_at(const struct handle_place *place, struct region_identity *identity, uint64_t *modified_ns, int *held, int *error)
+static bool look_at(const struct handle_place *place, struct region_identity *identity, uint64_t *modified_ns, int *held,
+                    int *error)
 {
     int result = place_check(place->path, place->trust);
     if (result == REGION_OK) {
@@ -60,14 +61,16 @@ void handle_describe_absence(const gputap *tap, char *out, size_t size)
         text_format(tried + used, sizeof tried - used, "%s%s", i ? ", " : "", tap->places[i].path);
     }
     text_format(out, size, "no gputap broker is running (looked in %s); start it with: gputapd%s%s", tried,
-                strcmp(tap->instance, "default") == 0 ? "" : " --instance ", strcmp(tap->instance, "default") == 0 ? "" : tap->instance);
+                strcmp(tap->instance, "default") == 0 ? "" : " --instance ",
+                strcmp(tap->instance, "default") == 0 ? "" : tap->instance);
 }
 
 static int describe_denied(const gputap *tap, const struct choice *choice, char *message, size_t size)
 {
     const char *path = tap->places[choice->denied].path;
     if (choice->denied_why == REGION_EUNTRUSTED)
-        text_format(message, size, "%s: belongs to another user, so it is not trusted (set GPUTAP_DIR to read it all the same)", path);
+        text_format(message, size, "%s: belongs to another user, so it is not trusted (set GPUTAP_DIR to read it all the same)",
+                    path);
     else
         text_format(message, size, "%s: permission denied", path);
     return GPUTAP_EPERM;

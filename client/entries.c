@@ -39,7 +39,9 @@ int entry_read(gputap *tap, enum region_type type, int index, uint64_t *out, uin
     case GPUTAP_OK: return GPUTAP_OK;
     case GPUTAP_EAGAIN: return client_fail_busy(tap);
     case GPUTAP_EEMPTY: return client_fail(tap, result, "the broker has not filled this in yet");
-    default: return type == REGION_DEVICE ? client_fail_device(tap, result, index) : client_fail(tap, result, "%d is out of range", index);
+    default:
+        return type == REGION_DEVICE ? client_fail_device(tap, result, index)
+                                     : client_fail(tap, result, "%d is out of range", index);
     }
 }
 
@@ -123,7 +125,8 @@ int gputap_provider_count(gputap *tap)
     handle_tick(tap, clock_mono_coarse_ns());
     int count = provider_slots(tap);
     union provider_words raw;
-    while (count > 0 && (entry_read(tap, REGION_PROVIDER, count - 1, raw.words, sizeof raw.words / 8) != GPUTAP_OK || !raw.entry.name[0]))
+    while (count > 0 &&
+           (entry_read(tap, REGION_PROVIDER, count - 1, raw.words, sizeof raw.words / 8) != GPUTAP_OK || !raw.entry.name[0]))
         count--;
     return count;
 }

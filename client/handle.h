@@ -39,9 +39,9 @@ struct track {
 };
 
 struct mapping {
-    struct mapping *next; /* all of the handle's; under `busy` */
-    bool retired;         /* under `busy` */
-    uint32_t adopted;     /* slots that have numbers; under `busy` */
+    struct mapping *next;            /* all of the handle's; under `busy` */
+    bool retired;                    /* under `busy` */
+    uint32_t adopted;                /* slots that have numbers; under `busy` */
     struct region_identity identity; /* under `busy` */
 
     /* Constant, also when a later segment is mapped here. Of the view only pointers, sizes and regions may be used: its epoch,
@@ -51,10 +51,10 @@ struct mapping {
     /* Of the segment mapped now. */
     shm_word attach; /* 1, 2, ... by attachment of the handle */
     shm_word epoch[2];
-    shm_word same_clock; /* its monotonic clock is ours */
-    shm_word place;      /* index of gputap.places */
+    shm_word same_clock;                    /* its monotonic clock is ours */
+    shm_word place;                         /* index of gputap.places */
     shm_word32 slot_of[HANDLE_MAX_NUMBERS]; /* device number -> slot + 1, 0 = not in this segment */
-    struct track tracks[]; /* devices by slot, then the host */
+    struct track tracks[];                  /* devices by slot, then the host */
 };
 
 struct handle_place {
@@ -69,14 +69,14 @@ struct id_chunk {
 struct gputap {
     shm_word current; /* struct mapping * */
     shm_word generation;
-    shm_word next_check; /* by our monotonic clock */
-    shm_word32 busy;     /* taken by the thread that looks after the handle */
-    shm_word32 pending;  /* status bits to be told once */
-    shm_word32 problem;  /* why the last attempt to attach failed, as a positive number */
-    shm_word beat;       /* last value seen */
-    shm_word beat_seen;  /* when it was seen to move, by our clock */
-    shm_word changes;    /* last value seen */
-    shm_word numbers;    /* device numbers given out */
+    shm_word next_check;                                         /* by our monotonic clock */
+    shm_word32 busy;                                             /* taken by the thread that looks after the handle */
+    shm_word32 pending;                                          /* status bits to be told once */
+    shm_word32 problem;                                          /* why the last attempt to attach failed, as a positive number */
+    shm_word beat;                                               /* last value seen */
+    shm_word beat_seen;                                          /* when it was seen to move, by our clock */
+    shm_word changes;                                            /* last value seen */
+    shm_word numbers;                                            /* device numbers given out */
     shm_word id_chunks[HANDLE_MAX_NUMBERS / HANDLE_IDS_A_CHUNK]; /* struct id_chunk *; an id never changes once counted */
 
     uint64_t attachments;     /* under `busy` */

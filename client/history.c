@@ -145,8 +145,8 @@ static void walk(struct slices *s, const struct ring *ring, const struct ring *c
 static int check_request(gputap *tap, int device, const int *metrics, int count, int seconds, int points)
 {
     if (count < 1 || count > HISTORY_METRICS || seconds < 1 || seconds > 3600 || points < 1 || points > 4096)
-        return client_fail(tap, GPUTAP_EINVAL, "out of range: %d metrics (1 to 64), %d seconds (1 to 3600), %d points (1 to 4096)", count,
-                           seconds, points);
+        return client_fail(tap, GPUTAP_EINVAL, "out of range: %d metrics (1 to 64), %d seconds (1 to 3600), %d points (1 to 4096)",
+                           count, seconds, points);
     for (int i = 0; i < count; i++)
         if (!gputap_metric_info(device, metrics[i]))
             return client_fail(tap, GPUTAP_EINVAL, "%d is not a metric of device %d", metrics[i], device);

@@ -11,10 +11,7 @@ union sample_words {
     uint64_t words[SNAPSHOT_PAYLOAD];
 };
 
-enum {
-    SAMPLE_VALID = offsetof(struct layout_snapshot, valid) / 8,
-    SAMPLE_METRICS = offsetof(struct layout_snapshot, metrics) / 8
-};
+enum { SAMPLE_VALID = offsetof(struct layout_snapshot, valid) / 8, SAMPLE_METRICS = offsetof(struct layout_snapshot, metrics) / 8 };
 
 /* A word by its type; not finite is unknown too. */
 static inline double sample_number(enum metric_type type, uint64_t word)

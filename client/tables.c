@@ -12,7 +12,7 @@
 #define NONE METRIC_SET_NONE
 #define CAPSULE METRIC_SET_CAPSULE
 #define HISTORY METRIC_SET_HISTORY
-#define ROW(ID, name, type, unit, semantics, decimals, sets, ladder, help) \
+#define ROW(ID, name, type, unit, semantics, decimals, sets, ladder, help)                                                         \
     {#name, unit, help, type, semantics, decimals, ((sets)&CAPSULE) != 0, ((sets)&HISTORY) != 0},
 
 static const gputap_metric device_metrics[] = {

@@ -34,8 +34,8 @@ static void print_places(gputap *tap)
 {
     const char *directory = getenv("GPUTAP_DIR"), *runtime = getenv("XDG_RUNTIME_DIR");
     struct mapping *mapping = handle_current(tap);
-    printf("paths (user id %lu, GPUTAP_DIR %s, XDG_RUNTIME_DIR %s)\n", terminal_user(), directory && directory[0] ? directory : "not set",
-           runtime && runtime[0] ? runtime : "not set");
+    printf("paths (user id %lu, GPUTAP_DIR %s, XDG_RUNTIME_DIR %s)\n", terminal_user(),
+           directory && directory[0] ? directory : "not set", runtime && runtime[0] ? runtime : "not set");
     for (int i = 0; i < tap->place_count; i++)
         print_place(&tap->places[i], mapping && word_get(&mapping->place) == (uint64_t)i);
 }
@@ -46,15 +46,16 @@ static void print_broker(gputap *tap, int bits)
     gputap_stats stats = GPUTAP_STATS_INIT;
     struct mapping *mapping = handle_current(tap);
     char period[32], publish[32];
-    printf("broker\n  state        %s%s\n", print_status(bits), bits & GPUTAP_STATUS_SIMULATED ? ", simulated devices were asked for" : "");
+    printf("broker\n  state        %s%s\n", print_status(bits),
+           bits & GPUTAP_STATUS_SIMULATED ? ", simulated devices were asked for" : "");
     if (gputap_host_info(tap, &host) == GPUTAP_OK)
         printf("  version      %s, pid %u (this program is %s)\n", host.broker_version, host.broker_pid, gputap_version());
     printf("  period       %s, tick %llu\n", print_duration(period, sizeof period, (double)gputap_period(tap) / 1e9),
            (unsigned long long)gputap_tick(tap));
     if (gputap_broker_stats(tap, &stats) == GPUTAP_OK) {
         double ticks = stats.ticks ? (double)stats.ticks : 1;
-        printf("  cost a tick  %.0f us broker, %.0f us workers, CPU; publishing took %s\n", (double)stats.broker_cpu_ns / ticks / 1e3,
-               (double)stats.workers_cpu_ns / ticks / 1e3,
+        printf("  cost a tick  %.0f us broker, %.0f us workers, CPU; publishing took %s\n",
+               (double)stats.broker_cpu_ns / ticks / 1e3, (double)stats.workers_cpu_ns / ticks / 1e3,
                (snprintf(publish, sizeof publish, "%.0f us", (double)stats.publish_ns / 1e3), publish));
         printf("  losses       %llu of %llu ticks missed, %llu samples late, %llu bad messages, %llu times re-created\n",
                (unsigned long long)stats.missed_ticks, (unsigned long long)stats.ticks, (unsigned long long)stats.late_samples,
@@ -85,7 +86,8 @@ static void print_providers(gputap *tap)
 }
 
 /* Names of the metrics for which `matches` says yes, behind a title. */
-static void print_group(gputap *tap, int device, const char *title, bool (*matches)(gputap *, int, int, const void *), const void *want)
+static void print_group(gputap *tap, int device, const char *title, bool (*matches)(gputap *, int, int, const void *),
+                        const void *want)
 {
     const gputap_metric *info;
     int found = 0;
@@ -134,9 +136,9 @@ static void print_devices(gputap *tap)
             printf("GPU %d is gone\n", i);
             continue;
         }
-        printf("GPU %d: %s\n  id %s, state %s, pool %s, driver %s %s\n", i, print_device_name(name, sizeof name, &device), device.id,
-               gputap_state_text((int)device.state), gputap_pool_text((int)device.pool), device.driver[0] ? device.driver : "unknown",
-               device.driver_version);
+        printf("GPU %d: %s\n  id %s, state %s, pool %s, driver %s %s\n", i, print_device_name(name, sizeof name, &device),
+               device.id, gputap_state_text((int)device.state), gputap_pool_text((int)device.pool),
+               device.driver[0] ? device.driver : "unknown", device.driver_version);
         print_metrics(tap, i);
     }
     if (count == 0)
@@ -151,7 +153,8 @@ static const char *no_permission_advice(gputap *tap)
     for (int device = GPUTAP_HOST; device < count; device++)
         for (int metric = 0; gputap_metric_info(device, metric); metric++)
             if (gputap_reason(tap, device, metric) == GPUTAP_REASON_NO_PERMISSION)
-                return "permissions\n  the broker may not read everything: run it as root, or in the groups that own the device files\n";
+                return "permissions\n  the broker may not read everything: run it as root, or in the groups that own the device "
+                       "files\n";
     return "";
 }
 

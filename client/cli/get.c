@@ -63,8 +63,8 @@ static void print_age(gputap *tap)
     char age[32];
     int bits = gputap_status(tap);
     if (!(bits & GPUTAP_STATUS_RUNNING))
-        printf("STALE: the newest of these numbers are %s old, the broker is %s\n", print_duration(age, sizeof age, cli_newest_age(tap)),
-               print_status(bits));
+        printf("STALE: the newest of these numbers are %s old, the broker is %s\n",
+               print_duration(age, sizeof age, cli_newest_age(tap)), print_status(bits));
 }
 
 static void print_people(gputap *tap, const struct cli *cli)
@@ -76,7 +76,8 @@ static void print_people(gputap *tap, const struct cli *cli)
         char name[128];
         if ((cli->gpu >= 0 && cli->gpu != i) || count_wanted(cli, i) == 0 || gputap_device_info(tap, i, &device) != GPUTAP_OK)
             continue;
-        printf("GPU %d: %s, %s, %s\n", i, print_device_name(name, sizeof name, &device), device.id, gputap_state_text((int)device.state));
+        printf("GPU %d: %s, %s, %s\n", i, print_device_name(name, sizeof name, &device), device.id,
+               gputap_state_text((int)device.state));
         print_metrics(tap, cli, i);
     }
     if (cli->gpu >= 0 || count_wanted(cli, GPUTAP_HOST) == 0)

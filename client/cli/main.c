@@ -5,22 +5,21 @@
 
 #include "client/cli/cli.h"
 
-static const char usage_text[] =
-    "usage: gputap [--instance NAME] COMMAND [options]\n"
-    "\n"
-    "  status                             is the broker alive, and what does it see\n"
-    "  get [options] [METRIC...]          the newest numbers\n"
-    "      --json                         as JSON, the document of GET /api/v1/snapshot\n"
-    "      --gpu N                        of one GPU\n"
-    "      --stale                        also when the broker is gone or stands still\n"
-    "  watch [--json] [--gpu N] [--count N]\n"
-    "                                     live table; one line a sample when piped; q ends it\n"
-    "  doctor                             what was found, what is unknown and why\n"
-    "\n"
-    "  --instance NAME   broker instance (default: $GPUTAP_INSTANCE, else \"default\")\n"
-    "  --version, --help\n"
-    "\n"
-    "exit codes: 0 fine, 1 failed, 2 usage\n";
+static const char usage_text[] = "usage: gputap [--instance NAME] COMMAND [options]\n"
+                                 "\n"
+                                 "  status                             is the broker alive, and what does it see\n"
+                                 "  get [options] [METRIC...]          the newest numbers\n"
+                                 "      --json                         as JSON, the document of GET /api/v1/snapshot\n"
+                                 "      --gpu N                        of one GPU\n"
+                                 "      --stale                        also when the broker is gone or stands still\n"
+                                 "  watch [--json] [--gpu N] [--count N]\n"
+                                 "                                     live table; one line a sample when piped; q ends it\n"
+                                 "  doctor                             what was found, what is unknown and why\n"
+                                 "\n"
+                                 "  --instance NAME   broker instance (default: $GPUTAP_INSTANCE, else \"default\")\n"
+                                 "  --version, --help\n"
+                                 "\n"
+                                 "exit codes: 0 fine, 1 failed, 2 usage\n";
 
 struct command {
     const char *name;

@@ -110,7 +110,10 @@ void print_bar(char *out, size_t size, double share, int width)
     size_t used = 0;
     out[0] = '\0';
     for (int i = 0; i < width && used + 4 < size; i++)
-        used += (size_t)snprintf(out + used, size - used, "%s", utf8 ? (i < full ? "\342\226\210" : "\342\226\221") : i < full ? "#" : ".");
+        used += (size_t)snprintf(out + used, size - used, "%s",
+                                 utf8       ? (i < full ? "\342\226\210" : "\342\226\221")
+                                 : i < full ? "#"
+                                            : ".");
 }
 
 void print_spark(char *out, size_t size, const double *shares, int count)

@@ -28,7 +28,8 @@ static void print_broker(gputap *tap, int bits)
     printf(", newest sample %s old\n", print_duration(age, sizeof age, cli_newest_age(tap)));
     print_epoch(tap);
     if (host.hostname[0])
-        printf("host      %s, %s, %u threads, %s, Linux %s\n", host.hostname, host.cpu_name, host.cpu_threads, host.os, host.kernel);
+        printf("host      %s, %s, %u threads, %s, Linux %s\n", host.hostname, host.cpu_name, host.cpu_threads, host.os,
+               host.kernel);
 }
 
 static void print_devices(gputap *tap)

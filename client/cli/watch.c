@@ -18,7 +18,7 @@ static double first_known(double a, double b) { return isnan(a) ? b : a; }
 /* Of one GPU; of a unified pool the memory is the unified pair. */
 static bool read_row(gputap *tap, int device, struct row *row)
 {
-    static const int metrics[] = {GPUTAP_GFX_BUSY,   GPUTAP_GFX_CLOCK,    GPUTAP_TEMPERATURE_EDGE, GPUTAP_TEMPERATURE_JUNCTION,
+    static const int metrics[] = {GPUTAP_GFX_BUSY,   GPUTAP_GFX_CLOCK,     GPUTAP_TEMPERATURE_EDGE, GPUTAP_TEMPERATURE_JUNCTION,
                                   GPUTAP_POWER_NOW,  GPUTAP_POWER_AVERAGE, GPUTAP_POWER_CAP,        GPUTAP_VRAM_USED,
                                   GPUTAP_VRAM_TOTAL, GPUTAP_UNIFIED_USED,  GPUTAP_UNIFIED_TOTAL};
     double v[sizeof metrics / sizeof metrics[0]];
@@ -115,8 +115,8 @@ static void draw_device(gputap *tap, int device, int columns)
         printf("GPU %d  gone\033[K\n\033[K\n", device);
         return;
     }
-    printf("\033[1mGPU %d  %.*s\033[0m  %s\033[K\n", device, columns > 30 ? columns - 24 : 8, print_device_name(name, sizeof name, &info),
-           info.state == GPUTAP_DEVICE_OK ? "" : gputap_state_text((int)info.state));
+    printf("\033[1mGPU %d  %.*s\033[0m  %s\033[K\n", device, columns > 30 ? columns - 24 : 8,
+           print_device_name(name, sizeof name, &info), info.state == GPUTAP_DEVICE_OK ? "" : gputap_state_text((int)info.state));
     if (!read_row(tap, device, &row)) {
         printf("  not sampled yet\033[K\n\033[K\n\033[K\n");
         return;
@@ -167,7 +167,10 @@ static bool report_change(int bits, bool was_running)
 {
     bool running = (bits & GPUTAP_STATUS_RUNNING) != 0;
     if (running != was_running)
-        fprintf(stderr, "gputap: the broker %s\n", running ? "is back" : bits & GPUTAP_STATUS_DEAD ? "is gone; waiting for it" : "stands still");
+        fprintf(stderr, "gputap: the broker %s\n",
+                running                     ? "is back"
+                : bits & GPUTAP_STATUS_DEAD ? "is gone; waiting for it"
+                                            : "stands still");
     return running;
 }
 

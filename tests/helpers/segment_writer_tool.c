@@ -53,15 +53,16 @@ int main(int argc, char **argv)
     double rate = option(argc, argv, "--rate", 0), seconds = option(argc, argv, "--seconds", 1e9);
     uint64_t count = (uint64_t)option(argc, argv, "--count", 1e18);
     bool hold = strcmp(argv[argc - 1], "--hold") == 0;
-    struct segment_config config = {.device_slots = devices + 1, .provider_slots = 2, .period_ns = 20000000, .mode = 0644, .group = -1,
-                                    .version = "test"};
+    struct segment_config config = {
+        .device_slots = devices + 1, .provider_slots = 2, .period_ns = 20000000, .mode = 0644, .group = -1, .version = "test"};
     struct segment_writer writer;
     char message[256] = "";
     int lock;
     int64_t holder;
     signal(SIGTERM, on_signal);
     signal(SIGINT, on_signal);
-    while (lock_take(argv[1], PLACE_LOCK, 0644, -1, &lock, &holder, message, sizeof message) != REGION_OK) /* a killed one's last moments */
+    while (lock_take(argv[1], PLACE_LOCK, 0644, -1, &lock, &holder, message, sizeof message) !=
+           REGION_OK) /* a killed one's last moments */
         pause_ns(1e6);
     if (segment_create(&writer, &config, argv[1], message, sizeof message) != REGION_OK) {
         fprintf(stderr, "%s\n", message);

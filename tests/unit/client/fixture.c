@@ -8,12 +8,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MUST(condition)                                                      \
-    do {                                                                     \
-        if (!(condition)) {                                                  \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            exit(1);                                                         \
-        }                                                                    \
+#define MUST(condition)                                                                                                            \
+    do {                                                                                                                           \
+        if (!(condition)) {                                                                                                        \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                                        \
+            exit(1);                                                                                                               \
+        }                                                                                                                          \
     } while (0)
 
 void fixture_start(struct fixture *f)
@@ -86,8 +86,8 @@ void fixture_device(struct fixture *f, uint32_t slot, const struct layout_device
 
 void fixture_segment(struct fixture *f, uint32_t slots, const char *names)
 {
-    struct segment_config config = {.device_slots = slots, .provider_slots = 2, .period_ns = 20000000, .mode = 0644, .group = -1,
-                                    .version = "unit"};
+    struct segment_config config = {
+        .device_slots = slots, .provider_slots = 2, .period_ns = 20000000, .mode = 0644, .group = -1, .version = "unit"};
     char message[256] = "";
     fixture_abandon(f);
     MUST(segment_create(&f->writer, &config, f->folder, message, sizeof message) == REGION_OK);

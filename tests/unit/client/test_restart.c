@@ -280,7 +280,8 @@ static void *read_always(void *argument)
         gputap_snapshot got = GPUTAP_SNAPSHOT_INIT;
         double values[2];
         int result = gputap_latest(tap, 0, &got);
-        if (result == GPUTAP_OK && (got.mono_ns == 0 || got.values[GPUTAP_VRAM_USED].u64 / 1000 != (uint64_t)got.values[GPUTAP_GFX_BUSY].f64))
+        if (result == GPUTAP_OK &&
+            (got.mono_ns == 0 || got.values[GPUTAP_VRAM_USED].u64 / 1000 != (uint64_t)got.values[GPUTAP_GFX_BUSY].f64))
             word32_add(&torn, 1);
         if (result != GPUTAP_OK && result != GPUTAP_EEMPTY && result != GPUTAP_EAGAIN && result != GPUTAP_ENODEV)
             word32_add(&unexpected, 1);
