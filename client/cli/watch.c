@@ -125,7 +125,7 @@ static void draw_device(gputap *tap, int device, int columns)
     spark_of(tap, device, graph > SPARK_MOST ? SPARK_MOST : graph < 4 ? 4 : graph, spark, sizeof spark);
     printf("  busy %s %-8s %s\033[K\n", bar, number(text[0], 64, row.busy, 1, " %"), columns >= 60 ? spark : "");
     print_bar(bar, sizeof bar, row.used / row.total, width);
-    printf("  vram %s %s\033[K\n", bar, print_gib(text[0], 64, row.used, row.total));
+    printf("  mem  %s %s\033[K\n", bar, print_gib(text[0], 64, row.used, row.total));
     printf("  %s   %s   %s", number(text[0], 64, row.clock, 0, " MHz"), number(text[1], 64, row.temperature, 1, degree()),
            number(text[2], 64, row.power, 1, " W"));
     if (!isnan(row.cap) && !isnan(row.power) && row.cap > 0)
