@@ -87,13 +87,12 @@ if [ "${ctest_failed:-1}" -gt 0 ]; then
 fi
 
 note "building under ThreadSanitizer"
-targets=(--target ring_torture)
-[ -f tests/unit/client/CMakeLists.txt ] && targets+=(test_client_threads)
+targets=(--target ring_torture test_restart)
 build tsan -DGPUTAP_BRIDGE=OFF
 note "ring and client threads under ThreadSanitizer"
 run_tsan() { setarch -R env TSAN_OPTIONS=halt_on_error=1 "$@"; }
 step "ring under TSan" run_tsan build/tsan/bin/tests/ring_torture --threads --reads 800000
-[ -x build/tsan/bin/tests/test_client_threads ] && step "client threads under TSan" run_tsan build/tsan/bin/tests/test_client_threads
+step "client threads under TSan" run_tsan build/tsan/bin/tests/test_restart
 
 note "release build"
 targets=()
