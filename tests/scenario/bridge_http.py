@@ -125,7 +125,8 @@ class Http(harness.Scenario):
         p = self.port
         matrix = [("127.0.0.1:%d" % p, 200), ("localhost:%d" % p, 200), ("LOCALHOST:%d" % p, 200), ("[::1]:%d" % p, 200),
                   ("gpu.example", 200), ("GPU.example:1234", 200), ("proxy.example:9000", 200), ("", 400), ("evil.example", 403),
-                  ("evil.example:%d" % p, 403), ("127.0.0.1", 403), ("localhost", 403), ("127.0.0.1:%d" % (p + 1 if p < 65535 else 1), 403),
+                  ("evil.example:%d" % p, 403), ("127.0.0.1", 403), ("localhost", 403),
+                  ("127.0.0.1:%d" % (p + 1 if p < 65535 else 1), 403),
                   ("localhost.:%d" % p, 403), ("localhost.evil.example:%d" % p, 403), ("127.0.0.1.evil.example:%d" % p, 403),
                   ("127.0.0.1:%dx" % p, 403), ("127.1:%d" % p, 403), ("2130706433:%d" % p, 403), ("[::1%%lo]:%d" % p, 403),
                   ("gpu.example.evil", 403), ("xgpu.example", 403), ("proxy.example", 403), ("user@127.0.0.1:%d" % p, 403),
@@ -146,9 +147,11 @@ class Http(harness.Scenario):
     def test_origins(self):
         self.start_bridge("--allow-origin", "https://app.example")
         p = self.port
-        matrix = [("http://127.0.0.1:%d" % p, 200, None), ("http://localhost:%d" % p, 200, None), ("https://app.example", 200, "listed"),
+        matrix = [("http://127.0.0.1:%d" % p, 200, None), ("http://localhost:%d" % p, 200, None), ("https://app.example", 200,
+                                                                                                   "listed"),
                   ("http://127.0.0.1:8188", 200, "listed"), ("null", 403, None), ("http://evil.example", 403, None),
-                  ("https://app.example.evil", 403, None), ("https://app.example:443", 403, None), ("http://app.example", 403, None),
+                  ("https://app.example.evil", 403, None), ("https://app.example:443", 403, None), ("http://app.example", 403,
+                                                                                                    None),
                   ("https://127.0.0.1:%d" % p, 403, None), ("file://", 403, None), ("http://127.0.0.1", 403, None),
                   ("http://127.0.0.1:%d.evil.example" % p, 403, None), ("http://127.0.0.1:%d/" % p, 403, None)]
         for origin, want, listed in matrix:
@@ -181,7 +184,8 @@ class Http(harness.Scenario):
     def test_paths_outside(self):
         self.start_bridge()
         for path in ("/../etc/passwd", "/%2e%2e/etc/passwd", "/..%2f..%2fetc/passwd", "/a/../../etc/passwd", "/.git/config",
-                     "//etc/passwd", "/index.html/", "/index.htm", "/comfyui/x.js", "/api", "/api/v1", "/api/v2/hello", "/api/v1/hello/x",
+                     "//etc/passwd", "/index.html/", "/index.htm", "/comfyui/x.js", "/api", "/api/v1", "/api/v2/hello",
+                     "/api/v1/hello/x",
                      "/metrics", "/index.html%00.js", "/\\..\\x", "/" + "a" * 3000):
             status, _, _ = self.ask("GET %s HTTP/1.1" % path)
             self.assertIn(status, (404, 431, 0) if "%00" in path or len(path) > 1000 else (404,), path)
@@ -208,12 +212,14 @@ class Http(harness.Scenario):
             self.assertEqual((status, body), (304, b""))
             self.assertEqual(self.field(again, "ETag"), tag)
         self.assertEqual(self.ask("GET /app.js HTTP/1.1", extra='If-None-Match: "x"\r\n')[0], 200)
-        self.assertIsNone(self.field(self.ask("GET /app.js HTTP/1.1", extra="Accept-Encoding: gzip;q=0\r\n")[1], "Content-Encoding"))
+        self.assertIsNone(self.field(self.ask("GET /app.js HTTP/1.1", extra="Accept-Encoding: gzip;q=0\r\n")[1],
+                                     "Content-Encoding"))
 
     def test_every_file_of_the_page_is_inside(self):
         web = pathlib.Path(__file__).resolve().parents[2] / "web"
         files = [f.relative_to(web) for f in web.rglob("*") if f.suffix in (".js", ".css", ".html", ".svg", ".json")]
-        files = [f for f in files if f.parts[0] not in ("comfyui", "test", "tests", "node_modules") and not f.name.startswith("package")]
+        files = [f for f in files if f.parts[0] not in ("comfyui", "test", "tests",
+                                                        "node_modules") and not f.name.startswith("package")]
         self.start_bridge()
         for file in files:
             status, _, body = self.ask("GET /%s HTTP/1.1" % file)
@@ -337,7 +343,8 @@ class Token(harness.Scenario):
         self.assertEqual(ask(good + "?token=" + token), 401)
 
     def test_bad_files_are_refused(self):
-        for text, mode in (("short", 0o600), ("", 0o600), ("x" * 16, 0o644), ("x" * 300, 0o600), ("with a space in the middle", 0o600)):
+        for text, mode in (("short", 0o600), ("", 0o600), ("x" * 16, 0o644), ("x" * 300, 0o600), ("with a space in the middle",
+                                                                                                  0o600)):
             result = self.run_program("gputap-bridge", "--listen", "127.0.0.1:0", "--token-file", self.token_file(text, mode))
             self.assertEqual(result.returncode, 2, text)
             self.assertIn("--token-file", result.stderr)

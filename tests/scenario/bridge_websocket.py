@@ -61,20 +61,24 @@ class Handshake(Bridge):
                     {"headers": {"Connection": "keep-alive, Upgrade"}}, {"headers": {"Cookie": "c" * 8000}},
                     {"headers": {"Sec-WebSocket-Extensions": "permessage-deflate; client_max_window_bits"}}):
             with WebSocket(p, **how) as ws:
-                self.assertIn("Sec-WebSocket-Protocol: gputap.v1", ws.head.replace("sec-websocket-protocol", "Sec-WebSocket-Protocol"))
+                self.assertIn("Sec-WebSocket-Protocol: gputap.v1", ws.head.replace("sec-websocket-protocol",
+                                                                                   "Sec-WebSocket-Protocol"))
                 self.assertNotIn("permessage-deflate", ws.head)
                 self.assertEqual(ws.receive()["type"], "hello")
-        for status, how in ((404, {"path": "/"}), (404, {"path": "/ws/"}), (404, {"path": "/any/path"}), (403, {"headers": {"Host": "evil.example"}}),
-                            (400, {"headers": {"Host": None}}), (403, {"headers": {"Origin": "http://evil.example"}}),
-                            (403, {"headers": {"Origin": "null"}}), (403, {"headers": {"Origin": own + ".evil.example"}}),
-                            (403, {"headers": {"Origin": "https://app.example.evil"}}), (405, {"method": "POST"}), (405, {"method": "PUT"}),
-                            (426, {"version": "8"}), (426, {"version": "99"}), (426, {"version": "13x"}), (400, {"protocols": None}),
-                            (400, {"protocols": "chat"}), (400, {"protocols": "gputap.v2"}), (400, {"protocols": "gputap.v1x, xgputap.v1"}),
-                            (400, {"headers": {"Content-Length": "5"}})):
+        refused = [(404, {"path": "/"}), (404, {"path": "/ws/"}), (404, {"path": "/any/path"}),
+                   (403, {"headers": {"Host": "evil.example"}}), (400, {"headers": {"Host": None}}),
+                   (403, {"headers": {"Origin": "http://evil.example"}}), (403, {"headers": {"Origin": "null"}}),
+                   (403, {"headers": {"Origin": own + ".evil.example"}}), (403, {"headers": {"Origin": "https://app.example.evil"}}),
+                   (405, {"method": "POST"}), (405, {"method": "PUT"}),
+                   (426, {"version": "8"}), (426, {"version": "99"}), (426, {"version": "13x"}),
+                   (400, {"protocols": None}), (400, {"protocols": "chat"}), (400, {"protocols": "gputap.v2"}),
+                   (400, {"protocols": "gputap.v1x, xgputap.v1"}), (400, {"headers": {"Content-Length": "5"}})]
+        for status, how in refused:
             self.assertEqual(self.refused(**how), status, how)
         self.assertEqual(self.refused(headers={"Sec-WebSocket-Key": None}), 0)
         for upgrade in ("h2c", "foo", "websocketx", "web", ""):
-            self.assertIn(self.refused(upgrade=upgrade, headers={"HTTP2-Settings": "AAMAAABkAARAAAAAAAIAAAAA"}), (0, 403, 426), upgrade)
+            self.assertIn(self.refused(upgrade=upgrade, headers={"HTTP2-Settings": "AAMAAABkAARAAAAAAAIAAAAA"}), (0, 403, 426),
+                          upgrade)
         self.still_serves()
 
     def test_plain_get_is_told_to_upgrade(self):
@@ -106,7 +110,8 @@ class Handshake(Bridge):
 
     def test_connect_and_http2_are_closed(self):
         self.begin()
-        for text in (b"CONNECT x HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", b"CONNECT 127.0.0.1:22 HTTP/1.1\r\nHost: a\r\n\r\nSSH-2.0-x\r\n"):
+        for text in (b"CONNECT x HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+                     b"CONNECT 127.0.0.1:22 HTTP/1.1\r\nHost: a\r\n\r\nSSH-2.0-x\r\n"):
             with connect_socket(self.port) as s:
                 s.sendall(text)
                 s.settimeout(3)
@@ -172,14 +177,17 @@ class Messages(Bridge):
         with WebSocket(self.port) as ws:
             hello, snap = ws.receive(), ws.receive()
             self.assertEqual((hello["type"], snap["type"]), ("hello", "snap"))
-            self.assertEqual((hello["set"], hello["period"], hello["state"], hello["simulated"], hello["v"]), ("capsule", 500, "live", True, 1))
-            self.assertEqual(hello["limits"], {"max_message": 4096, "messages_per_second": 20, "periods": [100, 200, 500, 1000, 2000, 5000],
+            self.assertEqual((hello["set"], hello["period"], hello["state"], hello["simulated"], hello["v"]), ("capsule", 500,
+                                                                                                               "live", True, 1))
+            self.assertEqual(hello["limits"], {"max_message": 4096, "messages_per_second": 20, "periods": [100, 200, 500, 1000,
+                                                                                                           2000, 5000],
                                                "history_seconds": 1020})
             self.assertEqual([d["index"] for d in hello["devices"]], [g["index"] for g in snap["gpus"]])
             self.assertEqual(len(hello["epoch"]), 32)
             ws.send({"type": "sub", "period": 100, "set": "full"})
             hello = ws.until("hello")
-            self.assertEqual((hello["set"], hello["period"], len(hello["fields"])), ("full", 100, len(hello["sets"]["full"]["gpu"])))
+            self.assertEqual((hello["set"], hello["period"], len(hello["fields"])), ("full", 100,
+                                                                                     len(hello["sets"]["full"]["gpu"])))
             snap = ws.until("snap")
             samples = [ws.until("s") for _ in range(5)]
             seqs = [snap["seq"]] + [s["seq"] for s in samples]
@@ -222,7 +230,8 @@ class Messages(Bridge):
         self.begin()
         with self.live() as ws:
             for message in ({"type": "sub", "period": 150}, {"type": "sub", "period": "100"}, {"type": "sub", "set": "everything"},
-                            {"type": "sub", "gpus": [-1]}, {"type": "sub", "gpus": "all"}, {"type": "ping"}, {"type": "history", "points": 0}):
+                            {"type": "sub", "gpus": [-1]}, {"type": "sub", "gpus": "all"}, {"type": "ping"}, {"type": "history",
+                                                                                                              "points": 0}):
                 ws.send(message)
                 self.assertEqual(ws.until("err")["code"], "bad_message", message)
             ws.send({"type": "ann", "of": "a later version"})
@@ -267,7 +276,8 @@ class Messages(Bridge):
     def test_broker_goes_and_comes_back(self):
         self.begin()
         with self.live() as ws:
-            epoch = json.loads(raw_request(self.port, "GET /api/v1/hello HTTP/1.1\r\nHost: localhost:%d\r\n\r\n" % self.port)[2])["epoch"]
+            epoch = json.loads(raw_request(self.port,
+                                           "GET /api/v1/hello HTTP/1.1\r\nHost: localhost:%d\r\n\r\n" % self.port)[2])["epoch"]
             self.broker.kill()
             self.broker.wait()
             self.assertEqual(ws.until("state")["state"], "dead")
@@ -385,11 +395,13 @@ class Garbage(Bridge):
         cases = [((1009, "too_large"), lambda ws: ws.send(long)),
                  ((1009, "too_large"), lambda ws: ws.send_frame(TEXT, b"{", length=1 << 62)),
                  ((1009, "too_large"), lambda ws: ws.send_frame(TEXT, b"x" * 4097)),
-                 ((1009, "too_large"), lambda ws: [ws.send_frame(TEXT if i == 0 else 0, b" " * 1000, final=False) for i in range(5)]),
+                 ((1009, "too_large"), lambda ws: [ws.send_frame(TEXT if i == 0 else 0, b" " * 1000,
+                                                                 final=False) for i in range(5)]),
                  ((1003, "binary"), lambda ws: ws.send_frame(BINARY, b"\1\2\3")),
                  ((1007, "garbage"), lambda ws: ws.send("{")), ((1007, "garbage"), lambda ws: ws.send("")),
                  ((1007, "garbage"), lambda ws: ws.send("[]")), ((1007, "garbage"), lambda ws: ws.send("{}")),
-                 ((1007, "garbage"), lambda ws: ws.send('{"type":5}')), ((1007, "garbage"), lambda ws: ws.send('{"type":"sub","type":"sub"}')),
+                 ((1007, "garbage"), lambda ws: ws.send('{"type":5}')), ((1007, "garbage"),
+                                                                         lambda ws: ws.send('{"type":"sub","type":"sub"}')),
                  ((1007, "garbage"), lambda ws: ws.send("[" * 4000)), ((1007, "garbage"), lambda ws: ws.send('{"type":"sub"} x')),
                  ((1008, "rate"), lambda ws: [ws.send({"type": "x"}) for _ in range(60)]),
                  ((1008, "rate"), lambda ws: [ws.send_frame(TEXT if i == 0 else 0, b"", final=False) for i in range(400)]),
@@ -442,7 +454,8 @@ class Garbage(Bridge):
                     pass
             with connect_socket(self.port) as s:
                 try:
-                    s.sendall(generator.choice([b"", b"GET /ws HTTP/1.1\r\n", b"GET / HTTP/1.1\r\nHost: "]) + generator.randbytes(300))
+                    s.sendall(generator.choice([b"", b"GET /ws HTTP/1.1\r\n",
+                                                b"GET / HTTP/1.1\r\nHost: "]) + generator.randbytes(300))
                 except OSError:
                     pass
         self.still_serves()
@@ -504,7 +517,11 @@ class Slow(Bridge):
         self.assertEqual(gap["from"], got[-1] + 1)
         sample = stalled.until("s")
         self.assertGreater(sample["seq"], gap["to"])
-        held = sockets_of(self.bridge.pid)
+        # It has shown what it had to; left alone it would stall again and be ended too.
+        before = sockets_of(self.bridge.pid)
+        stalled.socket.close()
+        wait_for(lambda: sockets_of(self.bridge.pid) == before - 1, what="its end")
+        held = before - 1
         time.sleep(began + 24 - time.monotonic())
         # Before the 30 s at which an unanswered ping would end it.
         self.assertEqual(sockets_of(self.bridge.pid), held - 1)
@@ -515,7 +532,7 @@ class Slow(Bridge):
             missing = seen[-1] - seen[0] + 1 - len(seen)
             self.assertLessEqual(missing, len(seen) * 0.02, (i, gaps))
             self.assertGreater(len(seen), 150)
-        for ws in good + [stalled, dead]:
+        for ws in good + [dead]:
             ws.socket.close()
 
 
