@@ -147,11 +147,11 @@ class Http(harness.Scenario):
     def test_origins(self):
         self.start_bridge("--allow-origin", "https://app.example")
         p = self.port
-        matrix = [("http://127.0.0.1:%d" % p, 200, None), ("http://localhost:%d" % p, 200, None), ("https://app.example", 200,
-                                                                                                   "listed"),
+        matrix = [("http://127.0.0.1:%d" % p, 200, None), ("http://localhost:%d" % p, 200, None),
+                  ("https://app.example", 200, "listed"),
                   ("http://127.0.0.1:8188", 200, "listed"), ("null", 403, None), ("http://evil.example", 403, None),
-                  ("https://app.example.evil", 403, None), ("https://app.example:443", 403, None), ("http://app.example", 403,
-                                                                                                    None),
+                  ("https://app.example.evil", 403, None), ("https://app.example:443", 403, None),
+                  ("http://app.example", 403, None),
                   ("https://127.0.0.1:%d" % p, 403, None), ("file://", 403, None), ("http://127.0.0.1", 403, None),
                   ("http://127.0.0.1:%d.evil.example" % p, 403, None), ("http://127.0.0.1:%d/" % p, 403, None)]
         for origin, want, listed in matrix:
@@ -218,8 +218,8 @@ class Http(harness.Scenario):
     def test_every_file_of_the_page_is_inside(self):
         web = pathlib.Path(__file__).resolve().parents[2] / "web"
         files = [f.relative_to(web) for f in web.rglob("*") if f.suffix in (".js", ".css", ".html", ".svg", ".json")]
-        files = [f for f in files if f.parts[0] not in ("comfyui", "test", "tests",
-                                                        "node_modules") and not f.name.startswith("package")]
+        files = [f for f in files if f.parts[0] not in ("comfyui", "test", "tests", "node_modules")
+                 and not f.name.startswith("package")]
         self.start_bridge()
         for file in files:
             status, _, body = self.ask("GET /%s HTTP/1.1" % file)
@@ -343,8 +343,8 @@ class Token(harness.Scenario):
         self.assertEqual(ask(good + "?token=" + token), 401)
 
     def test_bad_files_are_refused(self):
-        for text, mode in (("short", 0o600), ("", 0o600), ("x" * 16, 0o644), ("x" * 300, 0o600), ("with a space in the middle",
-                                                                                                  0o600)):
+        for text, mode in (("short", 0o600), ("", 0o600), ("x" * 16, 0o644), ("x" * 300, 0o600),
+                           ("with a space in the middle", 0o600)):
             result = self.run_program("gputap-bridge", "--listen", "127.0.0.1:0", "--token-file", self.token_file(text, mode))
             self.assertEqual(result.returncode, 2, text)
             self.assertIn("--token-file", result.stderr)

@@ -61,14 +61,15 @@ class Handshake(Bridge):
                     {"headers": {"Connection": "keep-alive, Upgrade"}}, {"headers": {"Cookie": "c" * 8000}},
                     {"headers": {"Sec-WebSocket-Extensions": "permessage-deflate; client_max_window_bits"}}):
             with WebSocket(p, **how) as ws:
-                self.assertIn("Sec-WebSocket-Protocol: gputap.v1", ws.head.replace("sec-websocket-protocol",
-                                                                                   "Sec-WebSocket-Protocol"))
+                self.assertIn("Sec-WebSocket-Protocol: gputap.v1",
+                              ws.head.replace("sec-websocket-protocol", "Sec-WebSocket-Protocol"))
                 self.assertNotIn("permessage-deflate", ws.head)
                 self.assertEqual(ws.receive()["type"], "hello")
         refused = [(404, {"path": "/"}), (404, {"path": "/ws/"}), (404, {"path": "/any/path"}),
                    (403, {"headers": {"Host": "evil.example"}}), (400, {"headers": {"Host": None}}),
                    (403, {"headers": {"Origin": "http://evil.example"}}), (403, {"headers": {"Origin": "null"}}),
-                   (403, {"headers": {"Origin": own + ".evil.example"}}), (403, {"headers": {"Origin": "https://app.example.evil"}}),
+                   (403, {"headers": {"Origin": own + ".evil.example"}}),
+                   (403, {"headers": {"Origin": "https://app.example.evil"}}),
                    (405, {"method": "POST"}), (405, {"method": "PUT"}),
                    (426, {"version": "8"}), (426, {"version": "99"}), (426, {"version": "13x"}),
                    (400, {"protocols": None}), (400, {"protocols": "chat"}), (400, {"protocols": "gputap.v2"}),
@@ -177,17 +178,17 @@ class Messages(Bridge):
         with WebSocket(self.port) as ws:
             hello, snap = ws.receive(), ws.receive()
             self.assertEqual((hello["type"], snap["type"]), ("hello", "snap"))
-            self.assertEqual((hello["set"], hello["period"], hello["state"], hello["simulated"], hello["v"]), ("capsule", 500,
-                                                                                                               "live", True, 1))
-            self.assertEqual(hello["limits"], {"max_message": 4096, "messages_per_second": 20, "periods": [100, 200, 500, 1000,
-                                                                                                           2000, 5000],
+            self.assertEqual((hello["set"], hello["period"], hello["state"], hello["simulated"], hello["v"]),
+                             ("capsule", 500, "live", True, 1))
+            self.assertEqual(hello["limits"], {"max_message": 4096, "messages_per_second": 20,
+                                               "periods": [100, 200, 500, 1000, 2000, 5000],
                                                "history_seconds": 1020})
             self.assertEqual([d["index"] for d in hello["devices"]], [g["index"] for g in snap["gpus"]])
             self.assertEqual(len(hello["epoch"]), 32)
             ws.send({"type": "sub", "period": 100, "set": "full"})
             hello = ws.until("hello")
-            self.assertEqual((hello["set"], hello["period"], len(hello["fields"])), ("full", 100,
-                                                                                     len(hello["sets"]["full"]["gpu"])))
+            self.assertEqual((hello["set"], hello["period"], len(hello["fields"])),
+                             ("full", 100, len(hello["sets"]["full"]["gpu"])))
             snap = ws.until("snap")
             samples = [ws.until("s") for _ in range(5)]
             seqs = [snap["seq"]] + [s["seq"] for s in samples]
@@ -230,8 +231,8 @@ class Messages(Bridge):
         self.begin()
         with self.live() as ws:
             for message in ({"type": "sub", "period": 150}, {"type": "sub", "period": "100"}, {"type": "sub", "set": "everything"},
-                            {"type": "sub", "gpus": [-1]}, {"type": "sub", "gpus": "all"}, {"type": "ping"}, {"type": "history",
-                                                                                                              "points": 0}):
+                            {"type": "sub", "gpus": [-1]}, {"type": "sub", "gpus": "all"}, {"type": "ping"},
+                            {"type": "history", "points": 0}):
                 ws.send(message)
                 self.assertEqual(ws.until("err")["code"], "bad_message", message)
             ws.send({"type": "ann", "of": "a later version"})
@@ -395,13 +396,13 @@ class Garbage(Bridge):
         cases = [((1009, "too_large"), lambda ws: ws.send(long)),
                  ((1009, "too_large"), lambda ws: ws.send_frame(TEXT, b"{", length=1 << 62)),
                  ((1009, "too_large"), lambda ws: ws.send_frame(TEXT, b"x" * 4097)),
-                 ((1009, "too_large"), lambda ws: [ws.send_frame(TEXT if i == 0 else 0, b" " * 1000,
-                                                                 final=False) for i in range(5)]),
+                 ((1009, "too_large"),
+                  lambda ws: [ws.send_frame(TEXT if i == 0 else 0, b" " * 1000, final=False) for i in range(5)]),
                  ((1003, "binary"), lambda ws: ws.send_frame(BINARY, b"\1\2\3")),
                  ((1007, "garbage"), lambda ws: ws.send("{")), ((1007, "garbage"), lambda ws: ws.send("")),
                  ((1007, "garbage"), lambda ws: ws.send("[]")), ((1007, "garbage"), lambda ws: ws.send("{}")),
-                 ((1007, "garbage"), lambda ws: ws.send('{"type":5}')), ((1007, "garbage"),
-                                                                         lambda ws: ws.send('{"type":"sub","type":"sub"}')),
+                 ((1007, "garbage"), lambda ws: ws.send('{"type":5}')),
+                 ((1007, "garbage"), lambda ws: ws.send('{"type":"sub","type":"sub"}')),
                  ((1007, "garbage"), lambda ws: ws.send("[" * 4000)), ((1007, "garbage"), lambda ws: ws.send('{"type":"sub"} x')),
                  ((1008, "rate"), lambda ws: [ws.send({"type": "x"}) for _ in range(60)]),
                  ((1008, "rate"), lambda ws: [ws.send_frame(TEXT if i == 0 else 0, b"", final=False) for i in range(400)]),
@@ -454,8 +455,8 @@ class Garbage(Bridge):
                     pass
             with connect_socket(self.port) as s:
                 try:
-                    s.sendall(generator.choice([b"", b"GET /ws HTTP/1.1\r\n",
-                                                b"GET / HTTP/1.1\r\nHost: "]) + generator.randbytes(300))
+                    s.sendall(generator.choice([b"", b"GET /ws HTTP/1.1\r\n", b"GET / HTTP/1.1\r\nHost: "])
+                              + generator.randbytes(300))
                 except OSError:
                     pass
         self.still_serves()
