@@ -2,6 +2,7 @@
 
 #include <libwebsockets.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "bridge/bridge.h"
@@ -168,10 +169,9 @@ int session_receive(struct session *session, const void *bytes, size_t length)
 
 static int end(struct session *session, int code, const char *reason)
 {
-    unsigned char text[32];
-    size_t length = strlen(reason);
-    memcpy(text, reason, length);
-    lws_close_reason(session->wsi, (enum lws_close_status)code, text, length);
+    char text[32];
+    snprintf(text, sizeof text, "%s", reason);
+    lws_close_reason(session->wsi, (enum lws_close_status)code, (unsigned char *)text, strlen(text));
     return -1;
 }
 

@@ -177,7 +177,8 @@ static bool take_lock(struct broker *broker, char *message, size_t size)
 {
     int64_t holder;
     unsigned mode = broker->options->group >= 0 ? 0640 : 0644;
-    int result = place_create(broker->options->instance, broker->options->group, broker->directory, sizeof broker->directory, message, size);
+    int result =
+        place_create(broker->options->instance, broker->options->group, broker->directory, sizeof broker->directory, message, size);
     if (result != REGION_OK)
         return false;
     result = lock_take(broker->directory, PLACE_LOCK, mode, broker->options->group, &broker->lock, &holder, message, size);
@@ -299,8 +300,7 @@ int broker_run(const struct options *options)
     struct events events;
     events_open(&events);
     devices_init(&broker.devices, LAYOUT_MAX_DEVICES);
-    const struct pool_events calls = {&broker,   on_status,      on_device, on_listed, on_host,
-                                      on_sample, on_host_sample, on_hung};
+    const struct pool_events calls = {&broker, on_status, on_device, on_listed, on_host, on_sample, on_host_sample, on_hung};
     pool_init(&broker.pool, options, &calls);
     find_devices(&broker, &events);
     int code = events.stop ? 0 : open_segment(&broker);

@@ -76,10 +76,7 @@ int devices_compare_ids(const void *a, const void *b)
     return strcmp(left, right);
 }
 
-void devices_sort(struct devices *devices)
-{
-    qsort(devices->items, devices->count, sizeof devices->items[0], devices_compare_ids);
-}
+void devices_sort(struct devices *devices) { qsort(devices->items, devices->count, sizeof devices->items[0], devices_compare_ids); }
 
 void devices_take_facts(struct device *device, int provider, const struct layout_device *facts)
 {
@@ -139,15 +136,15 @@ void devices_take_sample(struct device *device, int provider, int gone, const st
 void devices_take_hung(struct device *device, int provider) { device->sources[provider].hung = true; }
 
 /* A field is taken from the best provider that fills it. */
-#define TAKE_TEXT(field)                                                     \
-    do {                                                                     \
-        if (!out->field[0] && text_ok(from->field, sizeof from->field))      \
-            memcpy(out->field, from->field, sizeof out->field);              \
+#define TAKE_TEXT(field)                                                                                                           \
+    do {                                                                                                                           \
+        if (!out->field[0] && text_ok(from->field, sizeof from->field))                                                            \
+            memcpy(out->field, from->field, sizeof out->field);                                                                    \
     } while (0)
-#define TAKE_NUMBER(field, unset)              \
-    do {                                       \
-        if (out->field unset)                  \
-            out->field = from->field;          \
+#define TAKE_NUMBER(field, unset)                                                                                                  \
+    do {                                                                                                                           \
+        if (out->field unset)                                                                                                      \
+            out->field = from->field;                                                                                              \
     } while (0)
 
 static bool text_ok(const char *field, size_t size) { return field[0] && memchr(field, '\0', size); }
@@ -279,8 +276,8 @@ static bool climb(const struct devices *devices, const struct device *device, co
 /* A counter that falls is dropped; if it stays below, the source has been reset, which is a new generation. */
 static bool counter_sound(struct device *device, const struct metric_info *info, int metric, union metric_value value)
 {
-    bool fell = metrics_valid(device->last_known, metric) &&
-                metrics_as_double(info, value) < metrics_as_double(info, device->last[metric]);
+    bool fell =
+        metrics_valid(device->last_known, metric) && metrics_as_double(info, value) < metrics_as_double(info, device->last[metric]);
     if (fell && ++device->falls[metric] < FALLS_ACCEPTED)
         return false;
     if (fell)

@@ -21,8 +21,8 @@ struct device {
     bool gone; /* no provider lists it any more */
     uint32_t generation;
     struct source sources[DEVICES_MAX_SOURCES];
-    struct layout_device facts; /* merged: with state, generation, reasons and sources of the last merge */
-    uint8_t falls[METRIC_COUNT];         /* times in a row that a counter was below its last value */
+    struct layout_device facts;            /* merged: with state, generation, reasons and sources of the last merge */
+    uint8_t falls[METRIC_COUNT];           /* times in a row that a counter was below its last value */
     union metric_value last[METRIC_COUNT]; /* last known value of counters */
     uint64_t last_known[2];
 };

@@ -27,10 +27,7 @@ void events_open(struct events *events)
         abort();
 }
 
-static struct timespec timespec_of(uint64_t ns)
-{
-    return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
-}
+static struct timespec timespec_of(uint64_t ns) { return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)}; }
 
 void events_start_timer(struct events *events, uint64_t period_ns)
 {
@@ -67,7 +64,8 @@ int events_wait(struct events *events, const struct pool *pool, uint64_t timeout
     for (int i = 0; i < count; i++)
         if (entries[i].revents)
             events->ready[ready++] = owner[i];
-    if (entries[count].revents && read(events->timer, &events->expirations, sizeof events->expirations) != sizeof events->expirations)
+    if (entries[count].revents &&
+        read(events->timer, &events->expirations, sizeof events->expirations) != sizeof events->expirations)
         events->expirations = 0;
     if (entries[count + 1].revents)
         read_signals(events);

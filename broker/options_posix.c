@@ -147,7 +147,8 @@ static enum options_result apply(struct options *options, int id, const char *va
     case OPTION_NO_PROVIDER:
         if (provider_find(value) < 0)
             return complain("no provider '%s'", value);
-        return list_add(options->no_provider, &options->no_provider_count, value) ? OPTIONS_RUN : complain("too many --no-provider");
+        return list_add(options->no_provider, &options->no_provider_count, value) ? OPTIONS_RUN
+                                                                                  : complain("too many --no-provider");
     case OPTION_MAX_DEVICES:
         if (!number_within(value, 1, LAYOUT_MAX_DEVICES, &number))
             return complain("bad number of devices '%s': 1 to %d", value, LAYOUT_MAX_DEVICES);
@@ -193,8 +194,8 @@ enum options_result options_parse(struct options *options, int argc, char **argv
     if (!place_valid_instance(options->instance))
         return complain("bad instance name '%s': 1 to 64 of A-Z a-z 0-9 . _ -, not starting with a dot", options->instance);
     if (options->period_ns < options->min_period_ns)
-        return complain("the period (%llu ms) is below the minimum period (%llu ms)", (unsigned long long)options->period_ns / 1000000,
-                        (unsigned long long)options->min_period_ns / 1000000);
+        return complain("the period (%llu ms) is below the minimum period (%llu ms)",
+                        (unsigned long long)options->period_ns / 1000000, (unsigned long long)options->min_period_ns / 1000000);
     simulate_from_environment(options);
     return OPTIONS_RUN;
 }

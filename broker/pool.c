@@ -144,8 +144,9 @@ static void kill_worker(struct pool *pool, struct pool_worker *worker)
 
 static const char *current_id(const struct pool_worker *worker)
 {
-    return worker->state == WORKER_BUSY && worker->current >= 0 && worker->current < worker->device_count ? worker->ids[worker->current]
-                                                                                                           : NULL;
+    return worker->state == WORKER_BUSY && worker->current >= 0 && worker->current < worker->device_count
+               ? worker->ids[worker->current]
+               : NULL;
 }
 
 /* The main worker goes on without the device, which gets a worker of its own. */

@@ -28,10 +28,10 @@ struct pool_worker {
     uint64_t busy_ns; /* since when it has been at the current step */
     uint64_t respawn_ns;
     uint64_t backoff_ns;
-    uint64_t cpu_ns; /* last reported */
+    uint64_t cpu_ns;       /* last reported */
     uint64_t discovery_ns; /* when it last was asked to look for devices */
     uint64_t tick;
-    int current;       /* device being read, READING_DISCOVERY, NEXT_NONE */
+    int current; /* device being read, READING_DISCOVERY, NEXT_NONE */
     bool listed; /* its first list is in, or it is absent */
     bool absent; /* it said that nothing is here for it, and ends */
     int device_count;

@@ -6,11 +6,11 @@
 #include "shm/text.h"
 
 /* Structs become words by copying: the layout has them in whole words without padding. */
-#define PUBLISH_STRUCT(ring, value)                      \
-    do {                                                 \
-        uint64_t words[sizeof(*(value)) / 8];            \
-        memcpy(words, (value), sizeof words);            \
-        ring_publish((ring), words);                     \
+#define PUBLISH_STRUCT(ring, value)                                                                                                \
+    do {                                                                                                                           \
+        uint64_t words[sizeof(*(value)) / 8];                                                                                      \
+        memcpy(words, (value), sizeof words);                                                                                      \
+        ring_publish((ring), words);                                                                                               \
     } while (0)
 
 static void bind_all(struct publisher *publisher)
@@ -26,8 +26,8 @@ static void bind_all(struct publisher *publisher)
         segment_entry(&publisher->writer, REGION_PROVIDER, i, &publisher->provider_entries[i]);
 }
 
-int publisher_open(struct publisher *publisher, const struct options *options, const char *directory, uint32_t capacity, char *message,
-                   size_t message_size)
+int publisher_open(struct publisher *publisher, const struct options *options, const char *directory, uint32_t capacity,
+                   char *message, size_t message_size)
 {
     memset(publisher, 0, sizeof *publisher);
     publisher->config = (struct segment_config){.device_slots = capacity,
@@ -89,8 +89,8 @@ static void fill_snapshot(struct layout_snapshot *out, const struct merged *merg
     memcpy(out->sums, sums, sizeof out->sums);
 }
 
-void publish_device(struct publisher *publisher, uint32_t slot, const struct device *device, const struct merged *merged, uint64_t tick,
-                    uint64_t now_ns, uint64_t gap_ns, bool fresh)
+void publish_device(struct publisher *publisher, uint32_t slot, const struct device *device, const struct merged *merged,
+                    uint64_t tick, uint64_t now_ns, uint64_t gap_ns, bool fresh)
 {
     struct published_device *out = &publisher->devices[slot];
     uint64_t state = merged->state | (uint64_t)device->generation << 32;
@@ -133,7 +133,10 @@ void publish_provider(struct publisher *publisher, int index, const struct layou
     PUBLISH_STRUCT(&publisher->provider_entries[index], provider);
 }
 
-void publish_stats(struct publisher *publisher, const struct layout_stats *stats) { PUBLISH_STRUCT(&publisher->stats_entry, stats); }
+void publish_stats(struct publisher *publisher, const struct layout_stats *stats)
+{
+    PUBLISH_STRUCT(&publisher->stats_entry, stats);
+}
 
 void publish_announce(struct publisher *publisher, uint64_t tick, uint32_t device_count)
 {

@@ -31,13 +31,13 @@ struct publisher {
 };
 
 /* Builds the segment for `capacity` devices. REGION_OK or an error with a text. */
-int publisher_open(struct publisher *publisher, const struct options *options, const char *directory, uint32_t capacity, char *message,
-                   size_t message_size);
+int publisher_open(struct publisher *publisher, const struct options *options, const char *directory, uint32_t capacity,
+                   char *message, size_t message_size);
 /* Replaces a segment whose file somebody removed: a new epoch, with the sums going on. */
 int publisher_recreate(struct publisher *publisher, char *message, size_t message_size);
 /* One tick of one device. `fresh`: its facts or state changed. */
-void publish_device(struct publisher *publisher, uint32_t slot, const struct device *device, const struct merged *merged, uint64_t tick,
-                    uint64_t now_ns, uint64_t gap_ns, bool fresh);
+void publish_device(struct publisher *publisher, uint32_t slot, const struct device *device, const struct merged *merged,
+                    uint64_t tick, uint64_t now_ns, uint64_t gap_ns, bool fresh);
 void publish_host(struct publisher *publisher, const struct layout_host *facts, const struct merged *merged, uint64_t tick,
                   uint64_t now_ns);
 void publish_provider(struct publisher *publisher, int index, const struct layout_provider *provider);

@@ -48,8 +48,8 @@ static void child_run(const struct arguments *arguments, int socket, pid_t paren
     _exit(127);
 }
 
-int spawn_worker(const struct options *options, const char *provider, const char *const *exclude, int exclude_count, const char *only,
-                 pid_t *pid)
+int spawn_worker(const struct options *options, const char *provider, const char *const *exclude, int exclude_count,
+                 const char *only, pid_t *pid)
 {
     struct arguments arguments = {.count = 0};
     add(&arguments, "gputapd", NULL);

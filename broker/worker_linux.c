@@ -19,7 +19,7 @@ struct worker {
     struct layout_device devices[PROVIDER_MAX_DEVICES];
     int device_count;
     uint64_t cpu_ns; /* told with the last sample of a tick */
-    char message[sizeof ((struct provider_context *)0)->message];
+    char message[sizeof((struct provider_context *)0)->message];
 };
 
 size_t message_size(uint32_t type)
@@ -108,7 +108,8 @@ static void discover(struct worker *worker, bool first)
 
 static void sample_one(struct worker *worker, uint64_t tick, int device, int next)
 {
-    struct message_sample message = {.type = MESSAGE_SAMPLE, .device = device, .next = next, .tick = tick, .cpu_ns = worker->cpu_ns};
+    struct message_sample message = {
+        .type = MESSAGE_SAMPLE, .device = device, .next = next, .tick = tick, .cpu_ns = worker->cpu_ns};
     uint64_t start = clock_mono_ns();
     sample_begin(&message.sample, start);
     int result = worker->provider->sample(&worker->context, device, &message.sample);

@@ -37,13 +37,13 @@ enum {
 enum segment_state { SEGMENT_INIT = 0, SEGMENT_LIVE = 1, SEGMENT_CLOSING = 2, SEGMENT_SUPERSEDED = 3, SEGMENT_DEAD = 0xDEAD };
 
 enum region_type {
-    REGION_HOST = 1,   /* one entry ring of struct layout_host */
-    REGION_DEVICE = 2, /* count entry rings of struct layout_device */
-    REGION_FRONT = 3,  /* count front slots; index 0 devices, 1 host */
-    REGION_RING = 4,   /* count rings of snapshots; index as above */
-    REGION_COARSE = 5, /* count rings of one-second records; index as above */
-    REGION_STATS = 6,  /* one entry ring of struct layout_stats */
-    REGION_SCHEMA = 7, /* JSON text, element_size bytes */
+    REGION_HOST = 1,    /* one entry ring of struct layout_host */
+    REGION_DEVICE = 2,  /* count entry rings of struct layout_device */
+    REGION_FRONT = 3,   /* count front slots; index 0 devices, 1 host */
+    REGION_RING = 4,    /* count rings of snapshots; index as above */
+    REGION_COARSE = 5,  /* count rings of one-second records; index as above */
+    REGION_STATS = 6,   /* one entry ring of struct layout_stats */
+    REGION_SCHEMA = 7,  /* JSON text, element_size bytes */
     REGION_PROVIDER = 8 /* count entry rings of struct layout_provider */
 };
 enum region_index { REGION_OF_DEVICES = 0, REGION_OF_HOST = 1 };
@@ -72,8 +72,8 @@ struct layout_header {
     uint8_t epoch[16]; /* random, one a broker start */
     uint64_t start_mono_ns;
     uint64_t start_real_ns;
-    uint32_t broker_pid; /* to show only; liveness comes from the lock */
-    uint32_t simulated;  /* 1 if simulated devices were asked for */
+    uint32_t broker_pid;     /* to show only; liveness comes from the lock */
+    uint32_t simulated;      /* 1 if simulated devices were asked for */
     uint64_t time_namespace; /* monotonic clocks compare only within one and the same boot; 0 = unknown */
     uint8_t boot_id[16];
     char version[32];
@@ -143,8 +143,8 @@ struct layout_coarse {
     uint64_t end_mono_ns; /* of the last sample inside */
     uint64_t end_real_ns;
     uint64_t samples;
-    uint64_t valid; /* bit c: slot c is known in at least one sample */
-    uint64_t state; /* as in the last sample */
+    uint64_t valid;    /* bit c: slot c is known in at least one sample */
+    uint64_t state;    /* as in the last sample */
     uint64_t throttle; /* throttle bits seen */
     uint64_t reserved[2];
     double sums[ACCUMULATE_COUNT]; /* as of the last sample */
@@ -217,8 +217,8 @@ struct layout_provider {
     uint32_t state;
     uint32_t devices;
     uint32_t restarts;
-    uint32_t hung;      /* times a device hung */
-    char message[144];  /* what it found, or why it is absent */
+    uint32_t hung;     /* times a device hung */
+    char message[144]; /* what it found, or why it is absent */
     uint64_t reserved[8];
 };
 _Static_assert(sizeof(struct layout_provider) % 8 == 0, "provider layout");
@@ -226,17 +226,17 @@ _Static_assert(sizeof(struct layout_provider) % 8 == 0, "provider layout");
 /* The broker's own cost and losses. */
 struct layout_stats {
     uint64_t ticks;
-    uint64_t missed_ticks;    /* timer expirations that found the loop late */
-    uint64_t late_samples;    /* devices not in at the deadline of their tick */
-    uint64_t publish_ns;      /* of the last tick, merge to wake-up */
+    uint64_t missed_ticks; /* timer expirations that found the loop late */
+    uint64_t late_samples; /* devices not in at the deadline of their tick */
+    uint64_t publish_ns;   /* of the last tick, merge to wake-up */
     uint64_t broker_cpu_ns;
-    uint64_t workers_cpu_ns;  /* of workers alive and reaped */
+    uint64_t workers_cpu_ns; /* of workers alive and reaped */
     uint64_t workers_alive;
     uint64_t worker_restarts;
-    uint64_t workers_killed;  /* for a hung device */
+    uint64_t workers_killed;    /* for a hung device */
     uint64_t workers_abandoned; /* killed and still not gone */
-    uint64_t bad_messages;    /* from workers */
-    uint64_t recreated;       /* segment files re-created after somebody removed them */
+    uint64_t bad_messages;      /* from workers */
+    uint64_t recreated;         /* segment files re-created after somebody removed them */
     uint64_t reserved[20];
 };
 

@@ -41,8 +41,8 @@ int lock_take(const char *directory, const char *name, unsigned mode, int64_t gr
     }
     char pid[32];
     int length = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
-    bool ok = fchmod(file, (mode_t)mode) == 0 && (group < 0 || fchown(file, (uid_t)-1, (gid_t)group) == 0) && ftruncate(file, 0) == 0 &&
-              pwrite(file, pid, (size_t)length, 0) == length;
+    bool ok = fchmod(file, (mode_t)mode) == 0 && (group < 0 || fchown(file, (uid_t)-1, (gid_t)group) == 0) &&
+              ftruncate(file, 0) == 0 && pwrite(file, pid, (size_t)length, 0) == length;
     if (!ok) {
         text_format(message, message_size, "%s: %s", path, strerror(errno));
         close(file);
@@ -59,7 +59,9 @@ int lock_held(const char *directory, const char *name)
         return REGION_ESYSTEM;
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (file < 0)
-        return errno == ENOENT || errno == ENOTDIR ? REGION_ENOENT : errno == EACCES || errno == EPERM ? REGION_EPERM : REGION_ESYSTEM;
+        return errno == ENOENT || errno == ENOTDIR ? REGION_ENOENT
+               : errno == EACCES || errno == EPERM ? REGION_EPERM
+                                                   : REGION_ESYSTEM;
     struct flock whole = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
     int result = fcntl(file, F_OFD_GETLK, &whole);
     close(file);

@@ -18,7 +18,7 @@
 #define HISTORY METRIC_SET_HISTORY
 
 /* The place in a coarse record counts the HISTORY rows before: a row that has none gives its number to the next. */
-#define COARSE_PLACE(ID, name, type, unit, semantics, decimals, sets, ...) \
+#define COARSE_PLACE(ID, name, type, unit, semantics, decimals, sets, ...)                                                         \
     COARSE_##ID, COARSE_END_##ID = COARSE_##ID - (((sets)&HISTORY) == 0),
 enum device_coarse {
 #define GPU_METRIC COARSE_PLACE
@@ -32,7 +32,7 @@ enum host_coarse {
 };
 _Static_assert((int)DEVICE_COARSE_COUNT <= LAYOUT_COARSE_SLOTS && (int)HOST_COARSE_COUNT <= LAYOUT_COARSE_SLOTS, "coarse slots");
 
-#define ROW(ID, name, type, unit, semantics, decimals, sets, ladder, help) \
+#define ROW(ID, name, type, unit, semantics, decimals, sets, ladder, help)                                                         \
     {#ID, #name, type, unit, semantics, decimals, sets, ladder, help, ((sets)&HISTORY) ? (int)COARSE_##ID : -1},
 
 static const struct metric_info device_table[METRIC_COUNT] = {
@@ -131,9 +131,10 @@ static void put_table(struct text_sink *sink, const char *key, bool host)
     put(sink, "\"%s\":[", key);
     for (int i = 0; i < count; i++) {
         const struct metric_info *m = &table[i];
-        put(sink, "%s{\"name\":\"%s\",\"index\":%d,\"type\":\"%s\",\"unit\":\"%s\",\"semantics\":\"%s\",\"decimals\":%d,", i ? "," : "",
-            m->name, i, metrics_type_text(m->type), m->unit, metrics_semantics_text(m->semantics), m->decimals);
-        put(sink, "\"capsule\":%s,\"coarse\":%d,\"help\":\"%s\"}", m->sets & METRIC_SET_CAPSULE ? "true" : "false", m->coarse, m->help);
+        put(sink, "%s{\"name\":\"%s\",\"index\":%d,\"type\":\"%s\",\"unit\":\"%s\",\"semantics\":\"%s\",\"decimals\":%d,",
+            i ? "," : "", m->name, i, metrics_type_text(m->type), m->unit, metrics_semantics_text(m->semantics), m->decimals);
+        put(sink, "\"capsule\":%s,\"coarse\":%d,\"help\":\"%s\"}", m->sets & METRIC_SET_CAPSULE ? "true" : "false", m->coarse,
+            m->help);
     }
     put(sink, "]");
 }
@@ -141,7 +142,8 @@ static void put_table(struct text_sink *sink, const char *key, bool host)
 size_t metrics_schema_json(char *out, size_t size)
 {
     struct text_sink sink = {out, size, 0};
-    put(&sink, "{\"abi\":[%d,%d],\"metric_slots\":%d,\"sums\":[\"energy\",\"busy\",\"throttled\",\"sampled\",\"vram\"],\"reasons\":[",
+    put(&sink,
+        "{\"abi\":[%d,%d],\"metric_slots\":%d,\"sums\":[\"energy\",\"busy\",\"throttled\",\"sampled\",\"vram\"],\"reasons\":[",
         LAYOUT_ABI_MAJOR, LAYOUT_ABI_MINOR, LAYOUT_METRIC_SLOTS);
     for (unsigned i = 0; i < REASON_COUNT; i++)
         put(&sink, "%s\"%s\"", i ? "," : "", metrics_reason_text(i));

@@ -37,14 +37,7 @@ enum reason {
 };
 
 /* Values are part of the layout. */
-enum device_state {
-    DEVICE_OK = 0,
-    DEVICE_ASLEEP = 1,
-    DEVICE_SETTLING = 2,
-    DEVICE_HUNG = 3,
-    DEVICE_GONE = 4,
-    DEVICE_STATE_COUNT
-};
+enum device_state { DEVICE_OK = 0, DEVICE_ASLEEP = 1, DEVICE_SETTLING = 2, DEVICE_HUNG = 3, DEVICE_GONE = 4, DEVICE_STATE_COUNT };
 enum device_pool { POOL_UNKNOWN = 0, POOL_DISCRETE = 1, POOL_UNIFIED = 2 };
 
 enum quality_bits { QUALITY_SETTLING = 1, QUALITY_INCONSISTENT = 2, QUALITY_IMPLAUSIBLE = 4, QUALITY_ESTIMATED = 8 };

@@ -135,7 +135,9 @@ int place_check(const char *directory, bool trust)
 {
     struct stat info;
     if (lstat(directory, &info) != 0)
-        return errno == EACCES || errno == EPERM ? REGION_EPERM : errno == ENOENT || errno == ENOTDIR ? REGION_ENOENT : REGION_ESYSTEM;
+        return errno == EACCES || errno == EPERM     ? REGION_EPERM
+               : errno == ENOENT || errno == ENOTDIR ? REGION_ENOENT
+                                                     : REGION_ESYSTEM;
     if (!S_ISDIR(info.st_mode))
         return trust ? REGION_ENOENT : REGION_EUNTRUSTED;
     if (!trust && info.st_uid != 0 && info.st_uid != geteuid())

@@ -57,8 +57,10 @@ static int fill_with_zeros(int fd, size_t bytes)
 static int create_failed(struct region *region, const char *path, size_t bytes, int code, char *message, size_t message_size)
 {
     if (code == ENOSPC || code == EDQUOT)
-        text_format(message, message_size, "%s: no space left: %zu bytes (%.1f MiB) are needed; enlarge that file system "
-                    "(in a container: --shm-size) or lower --max-devices", path, bytes, (double)bytes / 1048576.0);
+        text_format(message, message_size,
+                    "%s: no space left: %zu bytes (%.1f MiB) are needed; enlarge that file system "
+                    "(in a container: --shm-size) or lower --max-devices",
+                    path, bytes, (double)bytes / 1048576.0);
     else
         text_format(message, message_size, "%s: %s", path, strerror(code));
     if (region->file >= 0) {

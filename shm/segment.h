@@ -18,8 +18,8 @@ struct segment_config {
     uint32_t provider_slots;
     uint64_t period_ns;
     bool simulated;
-    unsigned mode;  /* of the file: 0644 or 0640 */
-    int64_t group;  /* -1 = leave */
+    unsigned mode; /* of the file: 0644 or 0640 */
+    int64_t group; /* -1 = leave */
     const char *version;
 };
 

@@ -101,8 +101,9 @@ int segment_view(struct segment_view *view, void *memory, size_t bytes, char *me
     }
     const struct layout_header *shared = memory;
     if (word32_get(&shared->state) == SEGMENT_INIT) {
-        text_format(message, message_size, memcmp(shared->magic, LAYOUT_MAGIC, sizeof shared->magic) == 0
-                                               ? "segment is still being set up" : "not a gputap segment");
+        text_format(message, message_size,
+                    memcmp(shared->magic, LAYOUT_MAGIC, sizeof shared->magic) == 0 ? "segment is still being set up"
+                                                                                   : "not a gputap segment");
         return memcmp(shared->magic, LAYOUT_MAGIC, sizeof shared->magic) == 0 ? VIEW_EINIT : VIEW_ECORRUPT;
     }
     struct layout_header header;

@@ -6,8 +6,6 @@
 #include "shm/segment.h"
 #include "shm/text.h"
 
-enum { HOST_SERIES = 1 };
-
 /* Shape of every region, in file order. */
 struct plan {
     struct layout_region regions[LAYOUT_MAX_REGIONS];
@@ -15,7 +13,8 @@ struct plan {
     uint64_t bytes;
 };
 
-static void plan_add(struct plan *plan, uint16_t type, uint16_t index, uint32_t count, uint32_t depth, uint32_t element, uint64_t stride)
+static void plan_add(struct plan *plan, uint16_t type, uint16_t index, uint32_t count, uint32_t depth, uint32_t element,
+                     uint64_t stride)
 {
     assert(plan->count < LAYOUT_MAX_REGIONS && stride % 64 == 0 && stride <= UINT32_MAX);
     plan->regions[plan->count++] = (struct layout_region){.type = type,
@@ -39,7 +38,7 @@ static void plan_make(struct plan *plan, const struct segment_config *config)
     size_t schema = (metrics_schema_json(NULL, 0) + 63) / 64 * 64;
     memset(plan, 0, sizeof *plan);
     plan->bytes = LAYOUT_HEADER_BYTES;
-    for (uint16_t index = 0; index <= HOST_SERIES; index++) {
+    for (uint16_t index = REGION_OF_DEVICES; index <= (uint16_t)REGION_OF_HOST; index++) {
         uint32_t count = index == REGION_OF_HOST ? 1 : config->device_slots;
         plan_add(plan, REGION_FRONT, index, count, 1, LAYOUT_SNAPSHOT_BYTES, LAYOUT_SNAPSHOT_BYTES);
         plan_rings(plan, REGION_RING, index, count, LAYOUT_RING_DEPTH, sizeof(struct layout_snapshot));
@@ -116,7 +115,8 @@ void segment_entry(const struct segment_writer *writer, enum region_type type, u
     ring_at(writer, type, 0, index, false, out);
 }
 
-/* Random, so that a slot of one epoch never passes for a slot of another. Debug builds start a few tickets before the stamp's wrap. */
+/* Random, so that a slot of one epoch never passes for a slot of another. Debug builds start a few tickets before the stamp's wrap.
+ */
 static uint64_t first_ticket(void)
 {
 #ifdef NDEBUG

@@ -6,5 +6,5 @@ echo "machine: $(nproc) processors, load $(cut -d' ' -f1-3 /proc/loadavg)"
 "$bin/bench/shm_bench" 600
 [ -x "$bin/bench/reader_bench" ] && python3 -B tests/bench/reader_bench.py "$bin"
 python3 -B tests/bench/tick_bench.py "$bin" 4
-[ -x "$bin/bench/bridge_bench" ] && "$bin/bench/bridge_bench" "$bin"
+GPUTAP_BIN=$bin "$bin/bench/bridge_bench" 200 3
 exit 0

@@ -77,8 +77,8 @@ static void moment_workflow(const struct sim_model *model, uint64_t mono_ns, str
         round_ns += sim_phases[i].length_ns;
         round_share += sim_phases[i].power_share * seconds(sim_phases[i].length_ns);
     }
-    uint64_t left = mono_ns % round_ns;
-    double share = round_share * (double)(mono_ns / round_ns);
+    uint64_t left = mono_ns % round_ns, rounds = mono_ns / round_ns;
+    double share = round_share * (double)rounds;
     const struct sim_phase *phase = sim_phases;
     while (left >= phase->length_ns) {
         share += phase->power_share * seconds(phase->length_ns);

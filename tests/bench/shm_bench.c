@@ -74,8 +74,7 @@ static uint64_t read_once(enum method method, int place, uint64_t *out)
     case COPY: memcpy(out, rings[place].front, lines); return out[WORDS - 1];
     case NEWEST: (void)ring_latest_words(&rings[place], out, WORDS - 1, &last, 0); return out[WORDS - 2];
     case BY_HEAD: (void)ring_latest_by_head(&rings[place], out, WORDS - 1, &last, 0); return out[WORDS - 2];
-    default: (void)ring_latest_fields(&rings[place], offsets, 3, out, &last, 0);
-        return out[2];
+    default: (void)ring_latest_fields(&rings[place], offsets, 3, out, &last, 0); return out[2];
     }
 }
 

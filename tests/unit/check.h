@@ -19,11 +19,11 @@ struct check_test {
 
 static unsigned check_skips;
 
-#define SKIP(why)                                         \
-    do {                                                  \
-        printf("skipped %s: %s\n", __func__, why);        \
-        check_skips++;                                    \
-        return;                                           \
+#define SKIP(why)                                                                                                                  \
+    do {                                                                                                                           \
+        printf("skipped %s: %s\n", __func__, why);                                                                                 \
+        check_skips++;                                                                                                             \
+        return;                                                                                                                    \
     } while (0)
 
 static inline int check_main(const char *suite_name, const struct check_test *tests, size_t count, int argc, char **argv)
@@ -45,12 +45,12 @@ static inline int check_main(const char *suite_name, const struct check_test *te
     return failed || chosen == 0 ? 1 : 0;
 }
 
-#define TESTS(...)                                                                                          \
-    int main(int argc, char **argv)                                                                         \
-    {                                                                                                       \
-        static const struct check_test tests[] = {__VA_ARGS__};                                             \
-        setvbuf(stdout, NULL, _IONBF, 0);                                                                   \
-        return check_main(argv[0][0] ? argv[0] : "test", tests, sizeof tests / sizeof tests[0], argc, argv); \
+#define TESTS(...)                                                                                                                 \
+    int main(int argc, char **argv)                                                                                                \
+    {                                                                                                                              \
+        static const struct check_test tests[] = {__VA_ARGS__};                                                                    \
+        setvbuf(stdout, NULL, _IONBF, 0);                                                                                          \
+        return check_main(argv[0][0] ? argv[0] : "test", tests, sizeof tests / sizeof tests[0], argc, argv);                       \
     }
 
 #endif

@@ -150,8 +150,10 @@ static void ids_are_ordered_with_trailing_numbers_by_value(void)
 {
     devices_free(&devices);
     devices_init(&devices, 6);
-    static const char *const given[] = {"sim:mi300x:10", "0000:c7:00.0", "sim:mi300x:9", "0000:03:00.0", "0000:1a:00.0", "0000:10:00.0"};
-    static const char *const wanted[] = {"0000:03:00.0", "0000:10:00.0", "0000:1a:00.0", "0000:c7:00.0", "sim:mi300x:9", "sim:mi300x:10"};
+    static const char *const given[] = {"sim:mi300x:10", "0000:c7:00.0", "sim:mi300x:9",
+                                        "0000:03:00.0",  "0000:1a:00.0", "0000:10:00.0"};
+    static const char *const wanted[] = {"0000:03:00.0", "0000:10:00.0", "0000:1a:00.0",
+                                         "0000:c7:00.0", "sim:mi300x:9", "sim:mi300x:10"};
     for (int i = 0; i < 6; i++)
         CU_ASSERT_PTR_NOT_NULL(devices_add(&devices, given[i]));
     CU_ASSERT_PTR_NULL(devices_add(&devices, "one too many"));
@@ -163,8 +165,10 @@ static void ids_are_ordered_with_trailing_numbers_by_value(void)
 static void facts_come_from_the_best_provider_that_has_them(void)
 {
     struct device *device = fresh("0000:03:00.0");
-    struct layout_device low = {.id = "0000:03:00.0", .name = "AMD GPU 1002:150e", .vendor = "amd", .kfd_index = -1, .nvml_index = -1};
-    struct layout_device high = {.id = "0000:03:00.0", .name = "AMD Radeon 890M", .kfd_index = 1, .nvml_index = -1, .pool = POOL_UNIFIED};
+    struct layout_device low = {
+        .id = "0000:03:00.0", .name = "AMD GPU 1002:150e", .vendor = "amd", .kfd_index = -1, .nvml_index = -1};
+    struct layout_device high = {
+        .id = "0000:03:00.0", .name = "AMD Radeon 890M", .kfd_index = 1, .nvml_index = -1, .pool = POOL_UNIFIED};
     devices_take_facts(device, generic, &low);
     devices_take_facts(device, kernel, &high);
     devices_merge(&devices, device, second, 2 * second, &merged);

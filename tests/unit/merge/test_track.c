@@ -99,7 +99,8 @@ static void seconds_keep_minimum_mean_and_maximum(void)
     CU_ASSERT((closed.valid >> busy) & 1);
 }
 
-TESTS({"sums_are_power_times_time_and_right_across_changes_of_period", sums_are_power_times_time_and_right_across_changes_of_period},
+TESTS({"sums_are_power_times_time_and_right_across_changes_of_period",
+       sums_are_power_times_time_and_right_across_changes_of_period},
       {"gap_is_not_bridged_but_the_counter_counts_it", gap_is_not_bridged_but_the_counter_counts_it},
       {"absurd_step_of_the_counter_falls_back_to_power", absurd_step_of_the_counter_falls_back_to_power},
       {"sleep_does_not_count_as_sampled", sleep_does_not_count_as_sampled},
