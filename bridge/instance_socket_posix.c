@@ -52,7 +52,7 @@ static bool bind_socket(struct instance_socket *out)
     struct stat status;
     if (strlen(out->path) >= sizeof address.sun_path)
         return fail(out, out->path, "the path is too long for a socket");
-    strcpy(address.sun_path, out->path);
+    memcpy(address.sun_path, out->path, strlen(out->path) + 1);
     if (lstat(out->path, &status) == 0 && !S_ISSOCK(status.st_mode))
         return fail(out, out->path, "something that is no socket is there");
     unlink(out->path);

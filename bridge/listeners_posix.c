@@ -59,7 +59,7 @@ static socklen_t make_address(const struct guard_local *local, struct sockaddr_s
 /* Which address a socket really has on this side. */
 static bool name_of(int fd, struct guard_local *local)
 {
-    struct sockaddr_storage address;
+    struct sockaddr_storage address = {0};
     socklen_t length = sizeof address;
     *local = (struct guard_local){0};
     if (getsockname(fd, (struct sockaddr *)&address, &length) != 0)

@@ -54,7 +54,7 @@ static void key_of(const struct sockaddr_storage *address, struct address_key *k
 /* The address that the connection came to, which is more than the listener's own where that is 0.0.0.0. */
 static void local_of(int fd, const struct listener *listener, struct guard_local *local)
 {
-    struct sockaddr_storage address;
+    struct sockaddr_storage address = {0};
     socklen_t length = sizeof address;
     *local = listener->local;
     if (local->local_socket || getsockname(fd, (struct sockaddr *)&address, &length) != 0)

@@ -2,6 +2,7 @@
 
 #include <limits.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "bridge/assets.h"
@@ -166,8 +167,7 @@ static void answer_page(struct bridge *bridge, const struct request *request, st
     reply->length = gzip ? asset->gzip_length : asset->length;
     if (bridge->options.web)
         reply->owned = (void *)(size_t)asset->bytes;
-    strcpy(reply->etag, "\"");
-    strcat(strcat(reply->etag, asset->etag), gzip ? "-gz\"" : "\"");
+    snprintf(reply->etag, sizeof reply->etag, "\"%s%s\"", asset->etag, gzip ? "-gz" : "");
     if (strstr(request->none_match, reply->etag) || strcmp(request->none_match, "*") == 0) {
         reply->status = 304;
         reply->type = NULL;

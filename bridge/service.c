@@ -101,9 +101,11 @@ static int serve(struct lws *wsi, enum lws_callback_reasons reason, void *user, 
     struct lws_context *context = lws_get_context(wsi);
     struct bridge *bridge = context ? lws_context_user(context) : NULL;
     struct session *session = user;
+    if (!bridge) /* the context is still being made, or gone */
+        return 0;
     switch (reason) {
     case LWS_CALLBACK_EVENT_WAIT_CANCELLED:
-        if (bridge && bridge->vhost)
+        if (bridge->vhost)
             wake(bridge);
         return 0;
     case LWS_CALLBACK_RAW_RX_FILE: return serve_file(bridge, wsi);

@@ -76,8 +76,8 @@ int gputap_host_info(gputap *tap, gputap_host *out)
     union {
         struct layout_host entry;
         uint64_t words[sizeof(struct layout_host) / 8];
-    } raw;
-    struct layout_header header;
+    } raw = {0};
+    struct layout_header header = {0};
     if (!tap || !out)
         return GPUTAP_EINVAL;
     handle_tick(tap, clock_mono_coarse_ns());

@@ -94,6 +94,7 @@ int gputap_read(gputap *tap, int device, const int *metrics, int count, double *
             return client_fail(tap, GPUTAP_EINVAL, "%d is not a metric", metrics[i]);
         offsets[i + 2] = (uint32_t)(SAMPLE_METRICS + metrics[i]);
     }
+    words[0] = words[1] = 0;
     offsets[0] = SAMPLE_VALID;
     offsets[1] = SAMPLE_VALID + 1;
     struct request request = {.out = words, .count = (uint32_t)count + 2, .offsets = offsets};

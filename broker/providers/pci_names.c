@@ -69,7 +69,7 @@ static struct line_reader *open_lines(struct io *io, const char *path)
 /* pci.ids: "1002  AMD", then "<tab>73bf  Navi 21 [...]" up to the next vendor. */
 static bool find_in_database(struct io *io, const char *path, const struct pci_display *display, char *out, size_t size)
 {
-    char line[256], vendor[8], device[8];
+    char line[256] = "", vendor[8], device[8];
     bool inside = false, found = false;
     struct line_reader *reader = open_lines(io, path);
     (void)snprintf(vendor, sizeof vendor, "%04x", display->vendor & 0xffff);

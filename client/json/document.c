@@ -58,7 +58,7 @@ void document_hostname(gputap *tap, char *out, size_t size)
     gputap_host host = GPUTAP_HOST_INIT;
     out[0] = '\0';
     if (gputap_host_info(tap, &host) == GPUTAP_OK && host.hostname[0] && strlen(host.hostname) < size)
-        strcpy(out, host.hostname);
+        memcpy(out, host.hostname, strlen(host.hostname) + 1);
     else if (document_system_hostname(out, size) != 0)
         out[0] = '\0';
 }
