@@ -1,8 +1,8 @@
 #include "bridge/routes.h"
 
 #include <limits.h>
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bridge/assets.h"

@@ -1,8 +1,8 @@
 #include "bridge/session.h"
 
 #include <libwebsockets.h>
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bridge/bridge.h"

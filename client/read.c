@@ -93,6 +93,7 @@ int gputap_read(gputap *tap, int device, const int *metrics, int count, double *
         if (metrics[i] < 0 || metrics[i] >= known)
             return client_fail(tap, GPUTAP_EINVAL, "%d is not a metric", metrics[i]);
         offsets[i + 2] = (uint32_t)(SAMPLE_METRICS + metrics[i]);
+        words[i + 2] = 0;
     }
     words[0] = words[1] = 0;
     offsets[0] = SAMPLE_VALID;

@@ -140,7 +140,10 @@ typedef struct gputap_snapshot {
     gputap_value values[GPUTAP_METRIC_SLOTS];
     gputap_sums sums;
 } gputap_snapshot;
-#define GPUTAP_SNAPSHOT_INIT {.size = sizeof(gputap_snapshot)}
+#define GPUTAP_SNAPSHOT_INIT                                                                                                       \
+    {                                                                                                                              \
+        .size = sizeof(gputap_snapshot)                                                                                            \
+    }
 
 /* What does not change at every sample. Texts are UTF-8; empty = unknown. Numbers <= 0 are unknown where 0 makes no sense. */
 typedef struct gputap_device {
@@ -164,11 +167,14 @@ typedef struct gputap_device {
     char arch[16];
     char vram_type[16];
     double tgp_watts;
-    double gfx_clock_max, memory_clock_max;                                                        /* MHz */
+    double gfx_clock_max, memory_clock_max;                                                       /* MHz */
     double temperature_edge_critical, temperature_junction_critical, temperature_memory_critical; /* degrees C */
     double temperature_slowdown;
 } gputap_device;
-#define GPUTAP_DEVICE_INIT {.size = sizeof(gputap_device)}
+#define GPUTAP_DEVICE_INIT                                                                                                         \
+    {                                                                                                                              \
+        .size = sizeof(gputap_device)                                                                                              \
+    }
 
 typedef struct gputap_host {
     uint32_t size;
@@ -182,7 +188,10 @@ typedef struct gputap_host {
     uint32_t reserved;
     char boot_id[37]; /* as text; empty = unknown */
 } gputap_host;
-#define GPUTAP_HOST_INIT {.size = sizeof(gputap_host)}
+#define GPUTAP_HOST_INIT                                                                                                           \
+    {                                                                                                                              \
+        .size = sizeof(gputap_host)                                                                                                \
+    }
 
 typedef enum gputap_type { GPUTAP_F64 = 0, GPUTAP_U64 = 1, GPUTAP_I64 = 2 } gputap_type;
 typedef enum gputap_semantics { GPUTAP_GAUGE = 0, GPUTAP_COUNTER = 1, GPUTAP_BITS = 2 } gputap_semantics;
@@ -209,7 +218,10 @@ typedef struct gputap_provider {
     char name[16];
     char message[144];
 } gputap_provider;
-#define GPUTAP_PROVIDER_INIT {.size = sizeof(gputap_provider)}
+#define GPUTAP_PROVIDER_INIT                                                                                                       \
+    {                                                                                                                              \
+        .size = sizeof(gputap_provider)                                                                                            \
+    }
 
 /* The broker's own cost and losses since its start. */
 typedef struct gputap_stats {
@@ -220,7 +232,10 @@ typedef struct gputap_stats {
     uint64_t workers_alive, worker_restarts, workers_killed, workers_abandoned;
     uint64_t bad_messages, recreated;
 } gputap_stats;
-#define GPUTAP_STATS_INIT {.size = sizeof(gputap_stats)}
+#define GPUTAP_STATS_INIT                                                                                                          \
+    {                                                                                                                              \
+        .size = sizeof(gputap_stats)                                                                                               \
+    }
 
 enum gputap_open_flags {
     GPUTAP_OPEN_DETACHED = 1 /* succeed even where there is no broker; the handle attaches when one comes */
