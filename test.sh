@@ -100,6 +100,8 @@ build release -DGPUTAP_TESTS=ON
 step "ten million reads" build/release/bin/tests/ring_torture --reads 10000000
 
 if [ -z "${QUICK:-}" ]; then
+    step "brokers and writers killed under readers and bridge" env GPUTAP_KILLS=80 GPUTAP_BIN=build/release/bin python3 -B \
+        tests/scenario/client_torture.py
     note "clang-tidy"
     mapfile -t tidy < <(printf '%s\n' "${sources[@]}" | grep -E '^(shm|client|broker|bridge)/.*\.c$' | grep -v _win32)
     tidy_all() { printf '%s\n' "${tidy[@]}" | xargs -P2 -n6 clang-tidy -quiet -p build/release; }

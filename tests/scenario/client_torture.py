@@ -2,10 +2,12 @@
 import json
 import os
 import subprocess
+import threading
 import time
 
 import harness
 from harness import BIN, Scenario
+from websocket import WebSocket
 
 ROUNDS = int(os.environ.get("GPUTAP_KILLS", "40"))
 SECONDS = os.environ.get("GPUTAP_TORTURE_SECONDS", "3")
@@ -68,9 +70,38 @@ class Torture(Scenario):
             self.assertLess(result["longest_gap"], 2.0)
 
 
+class Watcher(threading.Thread):
+    """A page's view of the bridge: one connection for the whole time; notes epochs, and what must never come."""
+
+    def __init__(self, port):
+        super().__init__(daemon=True)
+        self.port, self.epochs, self.wrong, self.samples, self.ending = port, [], [], 0, False
+
+    def run(self):
+        try:
+            with WebSocket(self.port) as socket:
+                socket.send({"type": "sub", "period": 100})
+                last = -1
+                while not self.ending:
+                    message = socket.receive(timeout=30)
+                    if message["type"] == "hello" and message["epoch"] and message["epoch"] not in self.epochs:
+                        self.epochs.append(message["epoch"])
+                        last = -1
+                    elif message["type"] == "s":
+                        self.samples += 1
+                        if message["seq"] <= last:
+                            self.wrong.append("sequence %s after %s" % (message["seq"], last))
+                        last = message["seq"]
+        except Exception as error:  # noqa: BLE001 - whatever ends the connection is what the test must tell
+            self.wrong.append(repr(error))
+
+
 class KilledBroker(Scenario):
-    def test_readers_attach_again_within_a_second(self):
+    def test_readers_and_bridge_attach_again_within_a_second(self):
         broker = self.start_broker("--period", 50, "--simulate", "mi300x:1")
+        bridge = self.start_bridge()
+        watcher = Watcher(self.port)
+        watcher.start()
         readers = [subprocess.Popen([str(BIN / "tests/segment_reader_tool"), "--plain", "--seconds", str(ROUNDS * 0.4 + 3), "--pause-us",
                                      "500", "--threads", "2"], env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
                    for _ in range(4)]
@@ -79,8 +110,15 @@ class KilledBroker(Scenario):
             broker.wait()
             broker = self.start_broker("--period", 50, "--simulate", "mi300x:1")
             time.sleep(0.3)
+        harness.wait_for(lambda: len(watcher.epochs) > ROUNDS // 2 or not watcher.is_alive(), 3, what="the last broker at the bridge")
+        watcher.ending = True
+        watcher.join(5)
+        self.assertEqual(watcher.wrong, [])
+        self.assertGreater(watcher.samples, ROUNDS // 2)
+        self.assertTrue(bridge.alive())
+        self.assertEqual(self.get("/healthz")["state"], "live")
         for reader in readers:
-            out, err = reader.communicate(timeout=120)
+            out, err = reader.communicate(timeout=300)
             self.assertEqual((reader.returncode, err), (0, ""), out)
             result = json.loads(out)
             self.assertEqual((result["torn"], result["older"], result["errors"]), (0, 0, 0))
