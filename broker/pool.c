@@ -90,7 +90,8 @@ static void start_worker(struct pool *pool, struct pool_worker *worker, uint64_t
 {
     const char *exclude[OPTIONS_MAX_LIST];
     int excluded = worker->only[0] ? 0 : isolated_ids(pool, worker->provider, exclude);
-    int fd = spawn_worker(pool->options, providers[worker->provider]->name, exclude, excluded, worker->only, &worker->pid);
+    int fd = spawn_worker(pool->options, providers[worker->provider]->name, exclude, excluded, worker->only, &worker->pid,
+                          &worker->progress);
     if (fd < 0) {
         log_line("cannot start a worker for %s: %s", providers[worker->provider]->name, strerror(-fd));
         worker->respawn_ns = now_ns + backoff_limit_ns;
@@ -101,7 +102,6 @@ static void start_worker(struct pool *pool, struct pool_worker *worker, uint64_t
     worker->socket = fd;
     worker->state = WORKER_STARTING;
     worker->started_ns = worker->busy_ns = worker->discovery_ns = now_ns;
-    worker->current = READING_DISCOVERY;
     worker->device_count = worker->pending_count = 0;
     worker->absent = false;
     pool->alive++;
@@ -113,6 +113,8 @@ static void drop_process(struct pool *pool, struct pool_worker *worker)
     if (worker->socket >= 0)
         close(worker->socket);
     worker->socket = -1;
+    spawn_release(worker->progress);
+    worker->progress = NULL;
     pool->reaped_cpu_ns += worker->cpu_ns;
     worker->cpu_ns = 0;
     pool->alive--;
@@ -142,11 +144,26 @@ static void kill_worker(struct pool *pool, struct pool_worker *worker)
     drop_process(pool, worker);
 }
 
+/* Where a worker is by its own word: PROGRESS_..., and since when. Any word is safe. */
+static uint64_t step_of(const struct pool_worker *worker, uint64_t now_ns, uint64_t *since_ns)
+{
+    *since_ns = worker->busy_ns;
+    if (!worker->progress)
+        return PROGRESS_IDLE;
+    uint64_t step = word_get(&worker->progress->step), since = word_get(&worker->progress->since_ns);
+    if (since > *since_ns && since <= now_ns)
+        *since_ns = since;
+    return step;
+}
+
+/* The device at which a worker is at work, or NULL. */
 static const char *current_id(const struct pool_worker *worker)
 {
-    return worker->state == WORKER_BUSY && worker->current >= 0 && worker->current < worker->device_count
-               ? worker->ids[worker->current]
-               : NULL;
+    uint64_t since;
+    uint64_t step = step_of(worker, UINT64_MAX, &since);
+    if (worker->state != WORKER_BUSY || step < PROGRESS_DEVICE || step - PROGRESS_DEVICE >= (uint64_t)worker->device_count)
+        return NULL;
+    return worker->ids[step - PROGRESS_DEVICE];
 }
 
 /* The main worker goes on without the device, which gets a worker of its own. */
@@ -167,7 +184,7 @@ static void worker_hung(struct pool *pool, struct pool_worker *worker, uint64_t 
         memcpy(id, at, sizeof id);
     kill_worker(pool, worker);
     if (!at) {
-        log_line("%s: no answer while %s, restarting", name, worker->state == WORKER_STARTING ? "starting" : "looking for devices");
+        log_line("%s: no answer while it is %s: restarting", name, worker->state == WORKER_STARTING ? "starting" : "at work");
         if (!worker->listed)
             pool->events.status(pool->events.context, worker->provider, PROVIDER_FAILED, "hangs while looking for devices");
         worker->listed = true;
@@ -226,7 +243,6 @@ void pool_tick(struct pool *pool, uint64_t tick, uint64_t period_ns)
         worker->state = WORKER_BUSY;
         worker->tick = tick;
         worker->busy_ns = now_ns;
-        worker->current = message.discover ? READING_DISCOVERY : worker->device_count > 0 ? 0 : NEXT_NONE;
         if (message.discover)
             worker->discovery_ns = now_ns;
     }
@@ -302,9 +318,7 @@ static bool take_sample(struct pool *pool, struct pool_worker *worker, const str
         return false;
     if (message->cpu_ns)
         worker->cpu_ns = message->cpu_ns;
-    worker->current = message->next >= 0 && message->next < worker->device_count ? message->next : NEXT_NONE;
-    worker->busy_ns = clock_mono_ns();
-    if (worker->current == NEXT_NONE)
+    if (message->last)
         worker->state = WORKER_IDLE;
     return true;
 }
@@ -328,10 +342,6 @@ static bool take(struct pool *pool, struct pool_worker *worker, union message *m
             return false;
         pool->events.host(pool->events.context, &message->host.facts);
         now_listed(worker);
-        return true;
-    case MESSAGE_READING:
-        worker->current = worker->device_count > 0 ? 0 : NEXT_NONE;
-        worker->busy_ns = clock_mono_ns();
         return true;
     case MESSAGE_SAMPLE: return take_sample(pool, worker, &message->sample);
     case MESSAGE_DONE:
@@ -376,12 +386,16 @@ void pool_reap(struct pool *pool)
 
 static bool stuck(const struct pool_worker *worker, uint64_t now_ns)
 {
-    uint64_t since = now_ns > worker->busy_ns ? now_ns - worker->busy_ns : 0;
-    if (worker->state == WORKER_STARTING || worker->current == READING_DISCOVERY)
-        return since > start_limit_ns;
-    if (worker->state != WORKER_BUSY || since < hang_ns)
+    uint64_t since_ns;
+    uint64_t step = step_of(worker, now_ns, &since_ns);
+    uint64_t age = now_ns > since_ns ? now_ns - since_ns : 0;
+    if (worker->state == WORKER_STARTING)
+        return age > start_limit_ns;
+    if (worker->state != WORKER_BUSY || age < hang_ns)
         return false;
-    return since > hang_runnable_ns || !spawn_runnable(worker->pid);
+    if (step == PROGRESS_DISCOVERY)
+        return age > start_limit_ns;
+    return age > hang_runnable_ns || !spawn_runnable(worker->pid);
 }
 
 void pool_watch(struct pool *pool, uint64_t now_ns)

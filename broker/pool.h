@@ -25,13 +25,13 @@ struct pool_worker {
     pid_t pid;
     int socket;
     uint64_t started_ns;
-    uint64_t busy_ns; /* since when it has been at the current step */
+    uint64_t busy_ns; /* since when it has been at work on the tick, or starting */
     uint64_t respawn_ns;
     uint64_t backoff_ns;
     uint64_t cpu_ns;       /* last reported */
     uint64_t discovery_ns; /* when it last was asked to look for devices */
     uint64_t tick;
-    int current; /* device being read, READING_DISCOVERY, NEXT_NONE */
+    const struct worker_progress *progress;
     bool listed; /* its first list is in, or it is absent */
     bool absent; /* it said that nothing is here for it, and ends */
     int device_count;

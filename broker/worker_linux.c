@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -13,12 +14,19 @@
 #include "broker/worker_protocol.h"
 #include "shm/platform.h"
 
+/* Samples wait this long for those of the next devices. */
+static const uint64_t burst_ns = 5000000;
+
 struct worker {
     const struct provider *provider;
     struct provider_context context;
     struct layout_device devices[PROVIDER_MAX_DEVICES];
     int device_count;
-    uint64_t cpu_ns; /* told with the last sample of a tick */
+    uint64_t cpu_ns; /* told with the samples of a tick */
+    uint64_t flushed_ns;
+    struct worker_progress *progress;
+    struct message_sample outbox[PROVIDER_MAX_DEVICES];
+    int outbox_count;
     char message[sizeof((struct provider_context *)0)->message];
 };
 
@@ -30,7 +38,6 @@ size_t message_size(uint32_t type)
     case MESSAGE_DEVICE: return sizeof(struct message_device);
     case MESSAGE_DEVICES: return sizeof(struct message_devices);
     case MESSAGE_HOST: return sizeof(struct message_host);
-    case MESSAGE_READING: return sizeof(struct message_reading);
     case MESSAGE_SAMPLE: return sizeof(struct message_sample);
     case MESSAGE_DONE: return sizeof(struct message_done);
     default: return 0;
@@ -106,19 +113,53 @@ static void discover(struct worker *worker, bool first)
         send_status(worker, PROVIDER_RUNNING);
 }
 
-static void sample_one(struct worker *worker, uint64_t tick, int device, int next)
+static void progress(struct worker *worker, uint64_t step)
 {
-    struct message_sample message = {
-        .type = MESSAGE_SAMPLE, .device = device, .next = next, .tick = tick, .cpu_ns = worker->cpu_ns};
-    uint64_t start = clock_mono_ns();
-    sample_begin(&message.sample, start);
-    int result = worker->provider->sample(&worker->context, device, &message.sample);
-    if (result < 0) {
-        message.gone = -result;
-        sample_all_unknown(&message.sample, REASON_ERROR);
+    if (worker->progress) {
+        word_poke(&worker->progress->since_ns, clock_mono_ns());
+        word_set(&worker->progress->step, step);
     }
-    message.sample.cost_ns = clock_mono_ns() - start;
-    worker_send(&message);
+}
+
+static void flush(struct worker *worker)
+{
+    struct mmsghdr headers[PROVIDER_MAX_DEVICES];
+    struct iovec parts[PROVIDER_MAX_DEVICES];
+    memset(headers, 0, (size_t)worker->outbox_count * sizeof headers[0]);
+    for (int i = 0; i < worker->outbox_count; i++) {
+        parts[i] = (struct iovec){&worker->outbox[i], sizeof worker->outbox[i]};
+        headers[i].msg_hdr = (struct msghdr){.msg_iov = &parts[i], .msg_iovlen = 1};
+    }
+    for (int sent = 0; sent < worker->outbox_count;) {
+        int more = sendmmsg(WORKER_SOCKET, headers + sent, (unsigned)(worker->outbox_count - sent), MSG_NOSIGNAL);
+        if (more < 0 && errno != EINTR)
+            _exit(0);
+        sent += more > 0 ? more : 0;
+    }
+    worker->outbox_count = 0;
+}
+
+static void sample_one(struct worker *worker, uint64_t tick, int device, bool last)
+{
+    struct message_sample *message = &worker->outbox[worker->outbox_count++];
+    *message =
+        (struct message_sample){.type = MESSAGE_SAMPLE, .device = device, .last = last, .tick = tick, .cpu_ns = worker->cpu_ns};
+    uint64_t start = clock_mono_ns();
+    progress(worker, PROGRESS_DEVICE + (uint64_t)(device > 0 ? device : 0));
+    sample_begin(&message->sample, start);
+    int result = worker->provider->sample(&worker->context, device, &message->sample);
+    if (result < 0) {
+        message->gone = -result;
+        sample_all_unknown(&message->sample, REASON_ERROR);
+    }
+    uint64_t now = clock_mono_ns();
+    message->sample.cost_ns = now - start;
+    if (last || worker->outbox_count == PROVIDER_MAX_DEVICES || now - worker->flushed_ns > burst_ns) {
+        if (last)
+            progress(worker, PROGRESS_IDLE);
+        flush(worker);
+        worker->flushed_ns = now;
+    }
 }
 
 static uint64_t cpu_time_ns(void)
@@ -135,18 +176,19 @@ static void serve_tick(struct worker *worker, const struct message_tick *tick)
     worker->context.tick = tick->tick;
     worker->context.period_ns = tick->period_ns;
     worker->cpu_ns = 0;
+    worker->flushed_ns = clock_mono_ns();
     if (tick->discover) {
+        progress(worker, PROGRESS_DISCOVERY);
         discover(worker, false);
         worker->cpu_ns = cpu_time_ns();
-        struct message_reading reading = {.type = MESSAGE_READING, .device = 0};
-        worker_send(&reading);
     }
     if (worker->provider->host)
-        sample_one(worker, tick->tick, PROVIDER_HOST_DEVICE, NEXT_NONE);
+        sample_one(worker, tick->tick, PROVIDER_HOST_DEVICE, true);
     for (int i = 0; i < worker->device_count; i++)
-        sample_one(worker, tick->tick, i, i + 1 < worker->device_count ? i + 1 : NEXT_NONE);
+        sample_one(worker, tick->tick, i, i + 1 == worker->device_count);
     if (worker->provider->host || worker->device_count > 0)
         return;
+    progress(worker, PROGRESS_IDLE);
     struct message_done done = {.type = MESSAGE_DONE, .tick = tick->tick, .cpu_ns = cpu_time_ns()};
     worker_send(&done);
 }
@@ -195,13 +237,17 @@ int worker_run(const struct options *options)
     }
     worker.provider = providers[index];
     name_process(worker.provider->name);
+    void *page = mmap(NULL, sizeof *worker.progress, PROT_READ | PROT_WRITE, MAP_SHARED, WORKER_PROGRESS, 0);
+    worker.progress = page == MAP_FAILED ? NULL : page;
     context_init(&worker, options, &io);
+    progress(&worker, PROGRESS_DISCOVERY);
     int result = worker.provider->start(&worker.context);
     if (result != 0) {
         send_status(&worker, PROVIDER_ABSENT);
         return 0;
     }
     discover(&worker, true);
+    progress(&worker, PROGRESS_IDLE);
     struct message_tick tick = {0};
     while (receive_tick(&tick))
         serve_tick(&worker, &tick);

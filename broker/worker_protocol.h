@@ -1,21 +1,27 @@
 /* What broker and worker say to each other over a SEQPACKET socket pair, which is descriptor 3 of the worker. A packet is one
  * struct below, of exactly its size. The worker may run a vendor's library, so the broker checks every field it gets.
  *
- *   broker                                    worker
- *                                             STATUS, DEVICE..., DEVICES (or HOST); STATUS absent and exit if nothing is here
- *   TICK n                                    device 0 is being read from here on
- *                                             SAMPLE n, device 0, next = 1: device 1 is being read from here on
- *                                             SAMPLE n, ..., next = NEXT_NONE: the tick is done
- *                                             (DONE n in its place where there are no devices)
+ *   broker        worker
+ *                 STATUS, DEVICE..., DEVICES (or HOST); STATUS absent and exit if nothing is here
+ *   TICK n        looks for devices first if the tick asks for it: DEVICE... DEVICES where they changed
+ *                 SAMPLE n a device, the last one marked (DONE n where there are no devices)
  *
- * Every few seconds a TICK asks for a look for devices before reading: DEVICE... DEVICES if they changed, then READING 0.
- * So the broker always knows which device holds a worker up. */
+ * Samples go out in one burst, since each wake-up of the broker costs as much as reading several files. So that the broker knows
+ * which device holds a worker up, the worker says in a page of memory, descriptor 4, at which step it is and since when. */
 #ifndef GPUTAP_BROKER_WORKER_PROTOCOL_H
 #define GPUTAP_BROKER_WORKER_PROTOCOL_H
 
 #include "broker/provider.h"
 
-enum { WORKER_SOCKET = 3, READING_DISCOVERY = -1, NEXT_NONE = -2 };
+enum { WORKER_SOCKET = 3, WORKER_PROGRESS = 4 };
+
+/* Written by the worker: `since_ns` (monotonic), then `step`. Read by the broker alone, mapped read-only. A worker that dies leaves
+ * the step at which it died. */
+struct worker_progress {
+    shm_word step; /* enum progress_step, or PROGRESS_DEVICE + the device being read */
+    shm_word since_ns;
+};
+enum progress_step { PROGRESS_IDLE = 0, PROGRESS_DISCOVERY = 1, PROGRESS_DEVICE = 2 };
 
 enum message_type {
     MESSAGE_TICK = 1,
@@ -23,9 +29,8 @@ enum message_type {
     MESSAGE_DEVICE = 3,
     MESSAGE_DEVICES = 4,
     MESSAGE_HOST = 5,
-    MESSAGE_READING = 6,
-    MESSAGE_SAMPLE = 7,
-    MESSAGE_DONE = 8
+    MESSAGE_SAMPLE = 6,
+    MESSAGE_DONE = 7
 };
 
 struct message_tick {
@@ -58,16 +63,11 @@ struct message_host {
     struct layout_host facts;
 };
 
-struct message_reading {
-    uint32_t type;
-    int32_t device;
-};
-
 struct message_sample {
     uint32_t type;
     int32_t device; /* PROVIDER_HOST_DEVICE for the host */
-    int32_t next;
-    int32_t gone; /* errno of a device that is no more, else 0 */
+    int32_t last;   /* 1: the tick is done */
+    int32_t gone;   /* errno of a device that is no more, else 0 */
     uint64_t tick;
     uint64_t cpu_ns; /* of the worker so far; 0 = not told now */
     struct sample sample;
@@ -87,7 +87,6 @@ union message {
     struct message_device device;
     struct message_devices devices;
     struct message_host host;
-    struct message_reading reading;
     struct message_sample sample;
     struct message_done done;
 };
