@@ -58,7 +58,7 @@ class Install(Scenario):
         project.mkdir()
         example = SOURCE / "examples/read_latest.c"
         (project / "CMakeLists.txt").write_text(CMAKE_PROJECT % (example, example))
-        self.call("cmake", "-S", project, "-B", project / "build", "-DCMAKE_PREFIX_PATH=%s" % self.prefix,
+        self.call("cmake", "-G", "Ninja", "-S", project, "-B", project / "build", "-DCMAKE_PREFIX_PATH=%s" % self.prefix,
                   "-DCMAKE_C_COMPILER=%s" % self.compiler, "-DCMAKE_C_FLAGS=%s" % " ".join(self.flags()))
         self.call("cmake", "--build", project / "build")
         self.expect_no_broker(project / "build/user_shared")
