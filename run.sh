@@ -81,26 +81,24 @@ IFS='
 # shellcheck disable=SC2086
 set -- $broker_arguments
 IFS=$old_ifs
+# Waits until a program that was just started says that it is ready; ends with its exit code if it ends first.
+await() { # PID LOG
+    waited=0
+    until grep -qs '^gputap.* ready' "$2"; do
+        kill -0 "$1" 2>/dev/null || { code=0; wait "$1" || code=$?; exit $((code ? code : 1)); }
+        waited=$((waited + 1))
+        [ $waited -lt 300 ] || { echo "run.sh: a program does not get ready" >&2; exit 1; }
+        sleep 0.05
+    done
+}
+
 $build/bin/gputapd --instance "$instance" --period 200 "$@" >"$log/broker" &
 broker_pid=$!
-waited=0
-until grep -qs 'gputapd ready' "$log/broker"; do
-    kill -0 $broker_pid 2>/dev/null || { wait $broker_pid || code=$?; broker_pid=; exit "${code:-1}"; }
-    waited=$((waited + 1))
-    [ $waited -lt 300 ] || { echo "run.sh: the broker does not get ready" >&2; exit 1; }
-    sleep 0.05
-done
+await $broker_pid "$log/broker"
 found=$(sed -n 's/.*, \([0-9]*\) devices\{0,1\}$/\1/p' "$log/broker")
-
 $build/bin/gputap-bridge --instance "$instance" --listen "127.0.0.1:$port" --listen "[::1]:$port" >"$log/bridge" &
 bridge_pid=$!
-waited=0
-until grep -qs 'gputap-bridge ready' "$log/bridge"; do
-    kill -0 $bridge_pid 2>/dev/null || { wait $bridge_pid || code=$?; bridge_pid=; exit "${code:-1}"; }
-    waited=$((waited + 1))
-    [ $waited -lt 300 ] || { echo "run.sh: the bridge does not get ready" >&2; exit 1; }
-    sleep 0.05
-done
+await $bridge_pid "$log/bridge"
 
 if [ "${found:-0}" -eq 0 ]; then
     echo "No GPU was found here: the page shows CPU and memory. To see what a GPU looks like: ./run.sh --simulate strix-halo --sim-load wave"

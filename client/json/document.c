@@ -109,21 +109,27 @@ json_t *document_unknown(gputap *tap, int device)
     return put_end(&unknown);
 }
 
+void document_identity(struct put *entry, gputap *tap, int device, gputap_device *facts)
+{
+    *facts = (gputap_device)GPUTAP_DEVICE_INIT;
+    if (gputap_device_info(tap, device, facts) != GPUTAP_OK)
+        facts->state = GPUTAP_DEVICE_GONE;
+    put(entry, "index", json_integer(device));
+    put(entry, "id", document_text(facts->id));
+    put(entry, "pci", document_text(facts->pci));
+    put(entry, "name", document_text(facts->name));
+    put(entry, "vendor", document_text(facts->vendor));
+    put(entry, "arch", document_text(facts->arch));
+    put(entry, "pool", document_text(gputap_pool_text((int)facts->pool)));
+    put(entry, "state", document_text(gputap_state_text((int)facts->state)));
+    put(entry, "simulated", json_boolean(facts->simulated));
+}
+
 json_t *document_device(gputap *tap, int device)
 {
-    gputap_device facts = GPUTAP_DEVICE_INIT;
+    gputap_device facts;
     struct put entry = put_begin();
-    if (gputap_device_info(tap, device, &facts) != GPUTAP_OK)
-        facts.state = GPUTAP_DEVICE_GONE;
-    put(&entry, "index", json_integer(device));
-    put(&entry, "id", document_text(facts.id));
-    put(&entry, "pci", document_text(facts.pci));
-    put(&entry, "name", document_text(facts.name));
-    put(&entry, "vendor", document_text(facts.vendor));
-    put(&entry, "arch", document_text(facts.arch));
-    put(&entry, "pool", document_text(gputap_pool_text((int)facts.pool)));
-    put(&entry, "state", document_text(gputap_state_text((int)facts.state)));
-    put(&entry, "simulated", json_boolean(facts.simulated));
+    document_identity(&entry, tap, device, &facts);
     put_metrics(tap, device, &entry);
     return put_end(&entry);
 }

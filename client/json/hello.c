@@ -87,22 +87,12 @@ static json_t *device_limits(const gputap_device *facts)
 
 json_t *document_device_facts(gputap *tap, int device)
 {
-    gputap_device facts = GPUTAP_DEVICE_INIT;
+    gputap_device facts;
     struct put entry = put_begin();
-    if (gputap_device_info(tap, device, &facts) != GPUTAP_OK)
-        facts.state = GPUTAP_DEVICE_GONE;
-    put(&entry, "index", json_integer(device));
-    put(&entry, "id", document_text(facts.id));
-    put(&entry, "pci", document_text(facts.pci));
+    document_identity(&entry, tap, device, &facts);
     put(&entry, "uuid", document_text(facts.uuid));
-    put(&entry, "name", document_text(facts.name));
-    put(&entry, "vendor", document_text(facts.vendor));
     put(&entry, "driver", document_text(facts.driver));
     put(&entry, "driver_version", document_text(facts.driver_version));
-    put(&entry, "arch", document_text(facts.arch));
-    put(&entry, "pool", document_text(gputap_pool_text((int)facts.pool)));
-    put(&entry, "state", document_text(gputap_state_text((int)facts.state)));
-    put(&entry, "simulated", json_boolean(facts.simulated));
     put(&entry, "generation", json_integer(facts.generation));
     put(&entry, "compute_units", positive(facts.compute_units));
     put(&entry, "tgp", positive(facts.tgp_watts));

@@ -5,6 +5,8 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "gputap.h"
+
 struct put {
     json_t *object;
     bool failed;
@@ -38,5 +40,9 @@ static inline void put_item(json_t **array, json_t *value)
         *array = NULL;
     }
 }
+
+/* The members that every description of a device begins with; *facts is what they were taken from. A device that is no more has
+ * the state "gone". */
+void document_identity(struct put *entry, gputap *tap, int device, gputap_device *facts);
 
 #endif
