@@ -33,7 +33,7 @@ skip() {
 # Adds up the "N passed, N failed, N skipped" lines of a log, whatever else is in it.
 add_totals() {
     local p f s
-    read -r p f s < <(sed -nE 's/.*: ([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$/\1 \2 \3/p' "$1" |
+    read -r p f s < <(sed -nE 's/^[0-9]+: .*: ([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$/\1 \2 \3/p' "$1" |
         awk '{p += $1; f += $2; s += $3} END {print p + 0, f + 0, s + 0}')
     count "$p" "$f" "$s"
     grep -hE 'skipped [a-z0-9_]+: |\.\.\. skipped' "$1" | sed 's/^/  /' || true
