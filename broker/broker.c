@@ -102,12 +102,22 @@ static uint64_t stale_after(const struct broker *broker)
     return periods > stale_floor_ns ? periods : stale_floor_ns;
 }
 
+/* Why a host metric is unknown before any sample: there will be none where no provider of the host runs. */
+static uint8_t reason_before_samples(const struct broker *broker)
+{
+    for (int i = 0; i < provider_count; i++)
+        if (providers[i]->host && broker->providers[i].state != PROVIDER_ABSENT && broker->providers[i].state != PROVIDER_OFF)
+            return REASON_NOT_SAMPLED;
+    return REASON_NOT_SUPPORTED;
+}
+
 static void merge_host(struct broker *broker, uint64_t now_ns, struct merged *merged)
 {
     int count;
     const struct metric_info *table = metrics_table(true, &count);
     const struct sample *sample = &broker->host_sample;
     bool stale = sample->mono_ns == 0 || (now_ns > sample->mono_ns && now_ns - sample->mono_ns > stale_after(broker));
+    uint8_t early = reason_before_samples(broker);
     memset(merged, 0, sizeof *merged);
     merged->mono_ns = sample->mono_ns;
     merged->cost_ns = sample->cost_ns;
@@ -115,7 +125,7 @@ static void merge_host(struct broker *broker, uint64_t now_ns, struct merged *me
         double number = metrics_as_double(&table[metric], sample->values[metric]);
         bool finite = number - number == 0;
         bool known = !stale && finite && metrics_valid(sample->valid, metric);
-        uint8_t why = sample->mono_ns == 0 ? REASON_NOT_SAMPLED : stale ? REASON_STALE : sample->reasons[metric];
+        uint8_t why = sample->mono_ns == 0 ? early : stale ? REASON_STALE : sample->reasons[metric];
         broker->host.reasons[metric] = known ? REASON_NONE : why != REASON_NONE && why < REASON_COUNT ? why : REASON_ERROR;
         if (!known)
             continue;

@@ -16,7 +16,8 @@
  * last failure. What is unknown is never 0: it is NaN, or its valid bit is clear, and gputap_reason() says why.
  *
  * Threads: every function may be called from any thread on one handle, except gputap_close, which must be the last. After fork
- * the child may go on reading with the same handle.
+ * the child may go on reading with the same handle; a child of a program whose other threads use the handle at that moment should
+ * open one of its own, since a re-attachment under way is not finished in it.
  *
  * Restarts: a handle follows its instance. When the broker is restarted, the next call attaches to the new segment by itself
  * and GPUTAP_STATUS_RESTARTED is seen once. Device numbers belong to the handle and stay bound to the device's id for its
@@ -305,10 +306,10 @@ GPUTAP_API int gputap_cursor_init(gputap *tap, gputap_cursor *cursor, int device
  * ring behind the head. */
 GPUTAP_API int gputap_next(gputap *tap, gputap_cursor *cursor, gputap_snapshot *out);
 
-/* The last `seconds` (1..3600), as at most `points` (1..4096) rows, oldest first. A row is the mean over its slice of time; a
- * slice without samples is left out. times_ms gets `points` Unix milliseconds, rows points * count doubles (NaN = unknown).
- * Returns the number of rows. From the ring where it reaches far enough, else from the one-second ring (metrics without
- * history are NaN there). */
+/* The last `seconds` (1..3600), as at most `points` (1..4096) rows, oldest first. A row is the mean over its slice of time (bits
+ * are joined, counters give the last value), its time that of its last sample; a slice without samples is left out. times_ms gets
+ * `points` Unix milliseconds, rows points * count doubles (NaN = unknown). Returns the number of rows. From the ring where it
+ * reaches far enough, else from the one-second ring (metrics without history are NaN there). */
 GPUTAP_API int gputap_history(gputap *tap, int device, const int *metrics, int count, int seconds, int points, int64_t *times_ms,
                               double *rows);
 
