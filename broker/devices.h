@@ -10,8 +10,9 @@ enum { DEVICES_MAX_SOURCES = LAYOUT_MAX_PROVIDERS };
 struct source {
     bool present; /* in the provider's last list */
     bool hung;
-    bool sampled; /* `sample` holds something */
-    int gone;     /* errno of the last read of a device that is no more */
+    bool isolated; /* hung once: a worker of its own lists it from then on, the provider's main one never again */
+    bool sampled;  /* `sample` holds something */
+    int gone;      /* errno of the last read of a device that is no more */
     struct layout_device facts;
     struct sample sample;
 };
