@@ -113,8 +113,8 @@ void devices_take_list(struct devices *devices, int provider, const char *only, 
         struct device *device = &devices->items[i];
         struct source *source = &device->sources[provider];
         bool own_worker = only && only[0];
-        /* A hung device is missing from its provider's main list on purpose. */
-        bool concerned = own_worker ? strncmp(device->id, only, sizeof device->id) == 0 : !source->hung;
+        /* A device that hung is missing from its provider's main list on purpose. */
+        bool concerned = own_worker ? strncmp(device->id, only, sizeof device->id) == 0 : !source->isolated;
         if (!source->present || !concerned || listed(device->id, ids, count))
             continue;
         source->present = source->sampled = false;
@@ -133,7 +133,10 @@ void devices_take_sample(struct device *device, int provider, int gone, const st
         source->sample.state = DEVICE_OK;
 }
 
-void devices_take_hung(struct device *device, int provider) { device->sources[provider].hung = true; }
+void devices_take_hung(struct device *device, int provider)
+{
+    device->sources[provider].hung = device->sources[provider].isolated = true;
+}
 
 /* A field is taken from the best provider that fills it. */
 #define TAKE_TEXT(field)                                                                                                           \

@@ -144,6 +144,12 @@ static void hung_device_stays_in_the_table_until_it_answers(void)
     give(device, kernel, second, METRIC_GFX_BUSY, 1);
     devices_merge(&devices, device, second, 2 * second, &merged);
     CU_ASSERT_EQUAL(merged.state, DEVICE_OK);
+    devices_take_list(&devices, kernel, "", none, 0); /* the main worker lists again, still without it */
+    devices_merge(&devices, device, second, 2 * second, &merged);
+    CU_ASSERT(metrics_valid(merged.valid, METRIC_GFX_BUSY));
+    devices_take_list(&devices, kernel, "0000:03:00.0", none, 0); /* its own worker no longer has it */
+    devices_merge(&devices, device, second, 2 * second, &merged);
+    CU_ASSERT_FALSE(metrics_valid(merged.valid, METRIC_GFX_BUSY));
 }
 
 static void ids_are_ordered_with_trailing_numbers_by_value(void)
