@@ -97,7 +97,7 @@ static void start_worker(struct pool *pool, struct pool_worker *worker, uint64_t
         worker->respawn_ns = now_ns + backoff_limit_ns;
         return;
     }
-    if (worker->started_ns)
+    if (worker->started_ns && !worker->absent)
         pool->restarts++;
     worker->socket = fd;
     worker->state = WORKER_STARTING;
@@ -118,7 +118,7 @@ static void drop_process(struct pool *pool, struct pool_worker *worker)
     pool->reaped_cpu_ns += worker->cpu_ns;
     worker->cpu_ns = 0;
     pool->alive--;
-    bool gone = waitpid(worker->pid, NULL, WNOHANG) != 0; /* reaped now, or before by pool_reap */
+    bool gone = worker->pid == 0 || waitpid(worker->pid, NULL, WNOHANG) != 0; /* reaped before, or now */
     for (int i = 0; i < POOL_MAX_WORKERS && !gone; i++)
         if (pool->zombies[i] == 0) {
             pool->zombies[i] = worker->pid;
@@ -139,7 +139,8 @@ static void wait_backoff(struct pool_worker *worker, uint64_t now_ns)
 
 static void kill_worker(struct pool *pool, struct pool_worker *worker)
 {
-    kill(worker->pid, SIGKILL);
+    if (worker->pid > 0)
+        kill(worker->pid, SIGKILL);
     pool->killed++;
     drop_process(pool, worker);
 }
@@ -378,9 +379,12 @@ void pool_reap(struct pool *pool)
 {
     pid_t pid;
     while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
-        for (int i = 0; i < POOL_MAX_WORKERS; i++)
+        for (int i = 0; i < POOL_MAX_WORKERS; i++) {
             if (pool->zombies[i] == pid)
                 pool->zombies[i] = 0;
+            if (pool->workers[i].pid == pid)
+                pool->workers[i].pid = 0; /* the number may be another process's from now on */
+        }
     /* A process that ended by itself shows at its socket, which pool_receive reads to the end first. */
 }
 

@@ -45,6 +45,7 @@ void sample_unknown(struct sample *sample, int metric, unsigned reason);
 void sample_all_unknown(struct sample *sample, unsigned reason);
 /* Known values outside [low, high] are dropped with REASON_IMPLAUSIBLE and QUALITY_IMPLAUSIBLE. */
 void sample_f64_within(struct sample *sample, int metric, double value, double low, double high);
+enum { SAMPLE_MEMORY_BITS = 50 }; /* no pool of memory reaches a pebibyte: above it lie sentinels */
 /* A used/total pair: 0 < total, 0 <= used <= total, or used is dropped and flagged. */
 void sample_memory(struct sample *sample, int total_metric, uint64_t total, int used_metric, uint64_t used);
 void sample_flag(struct sample *sample, uint64_t quality);

@@ -69,6 +69,11 @@ void sample_f64_within(struct sample *sample, int metric, double value, double l
 
 void sample_memory(struct sample *sample, int total_metric, uint64_t total, int used_metric, uint64_t used)
 {
+    if (total >> SAMPLE_MEMORY_BITS) {
+        sample_implausible(sample, total_metric);
+        sample_implausible(sample, used_metric);
+        return;
+    }
     if (total > 0)
         sample_u64(sample, total_metric, total);
     else

@@ -1,6 +1,7 @@
 #include "broker/worker.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -226,6 +227,18 @@ static void name_process(const char *provider)
     prctl(PR_SET_NAME, name);
 }
 
+/* Some 25 files a card are kept open, and a shell's soft limit is 1024. What is inherited is kept from a library's children. */
+static void descriptors_init(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    (void)fcntl(WORKER_SOCKET, F_SETFD, FD_CLOEXEC);
+    (void)fcntl(WORKER_PROGRESS, F_SETFD, FD_CLOEXEC);
+}
+
 int worker_run(const struct options *options)
 {
     static struct worker worker;
@@ -237,6 +250,7 @@ int worker_run(const struct options *options)
     }
     worker.provider = providers[index];
     name_process(worker.provider->name);
+    descriptors_init();
     void *page = mmap(NULL, sizeof *worker.progress, PROT_READ | PROT_WRITE, MAP_SHARED, WORKER_PROGRESS, 0);
     worker.progress = page == MAP_FAILED ? NULL : page;
     context_init(&worker, options, &io);

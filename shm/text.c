@@ -32,6 +32,18 @@ static size_t character_length(const unsigned char *at, size_t left)
     return length;
 }
 
+/* Characters that a terminal or a page would act on rather than show: C0, DEL, C1, and those that turn the direction of text. */
+static bool acts(const unsigned char *at, size_t length)
+{
+    if (length == 1)
+        return at[0] < 0x20 || at[0] == 0x7F;
+    if (length == 2)
+        return at[0] == 0xC2 && at[1] < 0xA0;
+    bool embeds = at[0] == 0xE2 && at[1] == 0x80 && at[2] >= 0xAA && at[2] <= 0xAE;   /* U+202A to U+202E */
+    bool isolates = at[0] == 0xE2 && at[1] == 0x81 && at[2] >= 0xA6 && at[2] <= 0xA9; /* U+2066 to U+2069 */
+    return length == 3 && (embeds || isolates);
+}
+
 void text_copy(char *out, size_t size, const char *text, size_t length)
 {
     const unsigned char *at = (const unsigned char *)text;
@@ -39,8 +51,8 @@ void text_copy(char *out, size_t size, const char *text, size_t length)
     memset(out, 0, size);
     for (size_t i = 0; i < length && at[i];) {
         size_t step = character_length(at + i, length - i);
-        if (step == 0 || at[i] < 0x20 || at[i] == 0x7F) {
-            i++;
+        if (step == 0 || acts(at + i, step)) {
+            i += step ? step : 1;
             continue;
         }
         if (used + step >= size)
@@ -58,7 +70,7 @@ bool text_valid(const char *field, size_t size)
         if (at[i] == 0)
             return true;
         size_t step = character_length(at + i, size - i);
-        if (step == 0 || at[i] < 0x20 || at[i] == 0x7F)
+        if (step == 0 || acts(at + i, step))
             return false;
         i += step;
     }

@@ -62,17 +62,21 @@ bool display_set_refresh(struct display_set *set, struct provider_context *conte
     struct pci_display *known = found; /* only their folders are looked at */
     for (int i = 0; i < set->count; i++)
         known[i] = set->entries[i].display;
-    uint64_t fingerprint = pci_fingerprint(context->io, known, set->count);
+    uint64_t fingerprint;
+    if (pci_fingerprint(context->io, known, set->count, &fingerprint) < 0)
+        return false; /* what is known stays known */
     if (set->announced && fingerprint == set->fingerprint && !any_lost(set))
+        return false;
+    int found_count = pci_displays(context->io, hooks->driver, found, PROVIDER_MAX_DEVICES);
+    if (found_count < 0)
         return false;
     int old_count = set->count;
     memcpy(old, set->entries, sizeof old);
-    int found_count = pci_displays(context->io, hooks->driver, found, PROVIDER_MAX_DEVICES);
     rebuild(set, context, hooks, old, old_count, found, found_count);
     for (int i = 0; i < set->count; i++)
         found[i] = set->entries[i].display;
-    set->fingerprint = pci_fingerprint(context->io, found, set->count);
-    set->announced = true;
+    /* One that cannot be taken now is taken at the next look, which then looks again. */
+    set->announced = pci_fingerprint(context->io, found, set->count, &set->fingerprint) == 0;
     return true;
 }
 

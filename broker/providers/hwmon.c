@@ -167,11 +167,13 @@ static int read_channel(struct hwmon *hwmon, struct io *io, uint64_t mono_ns, en
     return error;
 }
 
+enum { POWER_MOST = 3000 }; /* W: no board draws more, whatever its limits say */
+
 /* Power beyond twice the limit is a misread counter or register (B570 on kernel 6.16: 3868 W). */
 static double power_maximum(const struct hwmon *hwmon, double cap)
 {
     double limit = cap > hwmon->power_critical ? cap : hwmon->power_critical;
-    return limit > 0 ? 2 * limit : 3000;
+    return limit > 0 && 2 * limit < POWER_MOST ? 2 * limit : POWER_MOST;
 }
 
 struct reading {
@@ -211,7 +213,7 @@ static void put_all(struct hwmon *hwmon, const struct reading *readings, struct 
     put(sample, METRIC_TEMPERATURE_MEMORY, &readings[HWMON_MEMORY], TEMPERATURE_LOW, TEMPERATURE_HIGH);
     put_power(sample, METRIC_POWER_NOW, &readings[HWMON_POWER_NOW], most);
     put_power(sample, METRIC_POWER_AVERAGE, &readings[HWMON_POWER_AVERAGE], most);
-    put_above_zero(sample, METRIC_POWER_CAP, &readings[HWMON_POWER_CAP], 3000);
+    put_above_zero(sample, METRIC_POWER_CAP, &readings[HWMON_POWER_CAP], POWER_MOST);
     put(sample, METRIC_FAN_RPM, &readings[HWMON_FAN], 0, 30000);
     put(sample, METRIC_FAN_PERCENT, &readings[HWMON_DUTY], 0, 100);
     put(sample, METRIC_GFX_CLOCK, &readings[HWMON_GFX_CLOCK], 0, 10000);

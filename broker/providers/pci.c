@@ -170,11 +170,21 @@ static int by_id(const void *a, const void *b)
     return strcmp(x->id, y->id);
 }
 
+/* A machine may lack either folder; any other error hides what is there. */
+static int list_displays(struct io *io, bool (*pci)(void *, const char *), bool (*card)(void *, const char *), void *context)
+{
+    int first = io->operations->list(io, PCI_DEVICES, pci, context);
+    int second = io->operations->list(io, "/sys/class/drm", card, context);
+    int error = first < 0 && first != -ENOENT ? first : second;
+    return error < 0 && error != -ENOENT ? error : 0;
+}
+
 int pci_displays(struct io *io, const char *driver, struct pci_display *out, int capacity)
 {
     struct display_search search = {.io = io, .driver = driver, .out = out, .capacity = capacity};
-    (void)io->operations->list(io, PCI_DEVICES, take_pci, &search);
-    (void)io->operations->list(io, "/sys/class/drm", take_card, &search);
+    int error = list_displays(io, take_pci, take_card, &search);
+    if (error < 0)
+        return error;
     qsort(out, (size_t)search.count, sizeof *out, by_id);
     return search.count;
 }
@@ -197,17 +207,19 @@ bool pci_present(struct io *io, const struct pci_display *display)
     return io_exists(io, path);
 }
 
-uint64_t pci_fingerprint(struct io *io, const struct pci_display *known, int count)
+int pci_fingerprint(struct io *io, const struct pci_display *known, int count, uint64_t *out)
 {
     uint64_t hash = 1;
-    (void)io->operations->list(io, PCI_DEVICES, mix_name, &hash);
-    (void)io->operations->list(io, "/sys/class/drm", mix_name, &hash);
+    int error = list_displays(io, mix_name, mix_name, &hash);
+    if (error < 0)
+        return error;
     for (int i = 0; i < count; i++) {
         char path[320], driver[32];
         (void)snprintf(path, sizeof path, "%.255s/driver", known[i].path);
         mix(&hash, io_link_name(io, path, driver, sizeof driver) < 0 ? "" : driver);
     }
-    return hash;
+    *out = hash;
+    return 0;
 }
 
 /* --- description ------------------------------------------------------------------------------------------------------ */

@@ -59,7 +59,7 @@ static void sample_busy(struct system_cpu *cpu, struct io *io, struct sample *sa
     if (isnan(cpu->busy))
         sample_unknown(sample, HOST_METRIC_CPU_BUSY, REASON_NOT_SAMPLED);
     else
-        sample_f64(sample, HOST_METRIC_CPU_BUSY, cpu->busy);
+        system_within(sample, HOST_METRIC_CPU_BUSY, cpu->busy, 0, 100);
 }
 
 /* --- clock ------------------------------------------------------------------------------------------------------------ */

@@ -29,7 +29,10 @@ bool system_meminfo_bytes(const char *text, const char *key, uint64_t *out)
 /* used = total - rest, never below zero. */
 static void sample_used(struct sample *sample, int metric, uint64_t total, uint64_t rest)
 {
-    sample_u64(sample, metric, total > rest ? total - rest : 0);
+    if (rest > total)
+        sample_unknown(sample, metric, REASON_IMPLAUSIBLE);
+    else
+        sample_u64(sample, metric, total - rest);
 }
 
 /* Kernels before 3.14 do not know MemAvailable: free memory and caches are close to it. */

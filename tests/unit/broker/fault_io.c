@@ -1,6 +1,7 @@
 #include "fault_io.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,6 +63,11 @@ static long fault_pread(struct io *io, int fd, void *out, size_t size, uint64_t 
 
 static int fault_list(struct io *io, const char *path, bool (*each)(void *context, const char *name), void *context)
 {
+    char name[512];
+    (void)snprintf(name, sizeof name, "%.480s|list", path);
+    for (int i = 0; i < FAULT_RULES; i++)
+        if (of(io)->rules[i].match[0] && of(io)->rules[i].error && strcmp(of(io)->rules[i].match, name) == 0)
+            return -of(io)->rules[i].error;
     return of(io)->base.operations->list(&of(io)->base, path, each, context);
 }
 

@@ -451,7 +451,37 @@ static void only_and_exclude_are_honoured(void)
     end();
 }
 
-TESTS({"a_whole_card_is_read", a_whole_card_is_read},
+static void a_failed_listing_loses_no_card(void)
+{
+    begin();
+    run();
+    fault_io_rule(&probe.fault, "/sys/bus/pci/devices|list", EMFILE);
+    CU_ASSERT_EQUAL(probe_discover(&probe), -EAGAIN);
+    probe_sample(&probe, 0);
+    CU_ASSERT_TRUE(probe_known(&probe, METRIC_GFX_BUSY));
+    fault_io_clear_rules(&probe.fault);
+    (void)probe_discover(&probe); /* may tell facts that the sample taught */
+    CU_ASSERT_EQUAL(probe.count, 1);
+    probe_sample(&probe, 0);
+    CU_ASSERT_TRUE(probe_known(&probe, METRIC_GFX_BUSY));
+    end();
+}
+
+static void a_wild_limit_lets_no_wild_power_through(void)
+{
+    begin();
+    tree_write(&tree, CARD "/hwmon/hwmon7/power1_crit", "18446744073709551615\n");
+    tree_delete(&tree, CARD "/hwmon/hwmon7/power1_cap");
+    tree_write(&tree, CARD "/hwmon/hwmon7/power1_input", "9000000000000000000\n");
+    run();
+    probe_sample(&probe, 0);
+    CU_ASSERT_EQUAL(probe_reason(&probe, METRIC_POWER_NOW), REASON_IMPLAUSIBLE);
+    end();
+}
+
+TESTS({"a_failed_listing_loses_no_card", a_failed_listing_loses_no_card},
+      {"a_wild_limit_lets_no_wild_power_through", a_wild_limit_lets_no_wild_power_through},
+      {"a_whole_card_is_read", a_whole_card_is_read},
       {"labels_that_could_not_be_read_are_read_later", labels_that_could_not_be_read_are_read_later},
       {"names_come_from_the_tables_of_this_machine", names_come_from_the_tables_of_this_machine},
       {"every_bad_file_costs_its_own_field_only", every_bad_file_costs_its_own_field_only},

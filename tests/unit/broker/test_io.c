@@ -230,6 +230,9 @@ static void samples_begin_unknown_and_keep_nonsense_out(void)
     CU_ASSERT_EQUAL(sample.values[METRIC_QUALITY].u64, QUALITY_IMPLAUSIBLE);
     sample_flag(&sample, QUALITY_SETTLING);
     CU_ASSERT_EQUAL(sample.values[METRIC_QUALITY].u64, QUALITY_IMPLAUSIBLE | QUALITY_SETTLING);
+    sample_memory(&sample, METRIC_VRAM_TOTAL, UINT64_MAX, METRIC_VRAM_USED, 5); /* a sentinel, no size */
+    CU_ASSERT_EQUAL(sample.reasons[METRIC_VRAM_TOTAL], REASON_IMPLAUSIBLE);
+    CU_ASSERT_EQUAL(sample.reasons[METRIC_VRAM_USED], REASON_IMPLAUSIBLE);
     sample_memory(&sample, METRIC_VRAM_TOTAL, 100, METRIC_VRAM_USED, 101);
     CU_ASSERT_EQUAL(sample.values[METRIC_VRAM_TOTAL].u64, 100);
     CU_ASSERT_EQUAL(sample.reasons[METRIC_VRAM_USED], REASON_IMPLAUSIBLE);

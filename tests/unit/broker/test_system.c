@@ -296,6 +296,34 @@ static void a_machine_without_proc_has_no_host(void)
     end();
 }
 
+static void impossible_sizes_are_unknown_and_not_zero(void)
+{
+    begin();
+    tree_write(
+        &tree, "/proc/meminfo",
+        "MemTotal: 1000 kB\nMemAvailable: 2000 kB\nSwapTotal: 10 kB\nSwapFree: 20 kB\nCommitLimit: 1 kB\nCommitted_AS: 1 kB\n");
+    run();
+    sample();
+    CU_ASSERT_EQUAL(probe_reason(&probe, HOST_METRIC_MEMORY_USED), REASON_IMPLAUSIBLE);
+    CU_ASSERT_EQUAL(probe_reason(&probe, HOST_METRIC_SWAP_USED), REASON_IMPLAUSIBLE);
+    CU_ASSERT_EQUAL(probe_u64(&probe, HOST_METRIC_MEMORY_TOTAL), 1000 * 1024);
+    end();
+}
+
+static void cpu_share_never_leaves_its_range(void)
+{
+    begin();
+    tree_write(&tree, "/proc/stat", "cpu  0 0 0 0 0 0 0 0 0 0\n");
+    run();
+    sample();
+    tree_write(&tree, "/proc/stat", "cpu  9223372036854775808 0 0 9223372036854775900 0 0 0 0 0 0\n");
+    probe_forward_ms(&probe, 1000);
+    sample();
+    CU_ASSERT(!probe_known(&probe, HOST_METRIC_CPU_BUSY) ||
+              (probe_f64(&probe, HOST_METRIC_CPU_BUSY) >= 0 && probe_f64(&probe, HOST_METRIC_CPU_BUSY) <= 100));
+    end();
+}
+
 static void this_machine_can_be_read(void)
 {
     CU_ASSERT_EQUAL_FATAL(probe_start(&probe, "system", ""), 0);
@@ -315,4 +343,6 @@ TESTS({"the_host_is_described", the_host_is_described}, {"memory_is_that_of_proc
       {"loopback_is_no_network", loopback_is_no_network},
       {"an_unreadable_file_costs_its_own_metrics_only", an_unreadable_file_costs_its_own_metrics_only},
       {"a_machine_without_proc_has_no_host", a_machine_without_proc_has_no_host},
+      {"impossible_sizes_are_unknown_and_not_zero", impossible_sizes_are_unknown_and_not_zero},
+      {"cpu_share_never_leaves_its_range", cpu_share_never_leaves_its_range},
       {"this_machine_can_be_read", this_machine_can_be_read})

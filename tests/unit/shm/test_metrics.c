@@ -70,6 +70,18 @@ static void texts_of_any_number_are_there(void)
     CU_ASSERT_STRING_EQUAL(metrics_pool_text(POOL_UNIFIED), "unified");
 }
 
+static void text_carries_no_terminal_controls(void)
+{
+    char out[32];
+    static const char evil[] =
+        "a\302\233b\342\200\256c\342\201\246d\302\240e"; /* CSI, two that turn the direction; a no-break space stays */
+    text_copy(out, sizeof out, evil, sizeof evil);
+    CU_ASSERT_STRING_EQUAL(out, "abcd\302\240e");
+    memset(out, 0, sizeof out);
+    memcpy(out, "a\302\233", 3);
+    CU_ASSERT_FALSE(text_valid(out, sizeof out));
+}
+
 static void text_is_cut_at_a_whole_character(void)
 {
     char out[8];
@@ -92,4 +104,5 @@ TESTS({"schema_is_json_and_lists_every_metric", schema_is_json_and_lists_every_m
       {"names_are_unique_and_found", names_are_unique_and_found}, {"capsule_set_has_twenty_fields", capsule_set_has_twenty_fields},
       {"doubles_convert_without_overflow", doubles_convert_without_overflow},
       {"texts_of_any_number_are_there", texts_of_any_number_are_there},
+      {"text_carries_no_terminal_controls", text_carries_no_terminal_controls},
       {"text_is_cut_at_a_whole_character", text_is_cut_at_a_whole_character})
