@@ -79,6 +79,7 @@ static int run(struct bridge *bridge)
 
 int main(int argc, char **argv)
 {
+    signals_standard_files();
     static struct bridge bridge;
     switch (options_parse(argc, argv, &bridge.options)) {
     case OPTIONS_DONE: return 0;

@@ -7,4 +7,8 @@ int signals_catch(void);
  * are sized by the limit. */
 void signals_limit_files(unsigned wanted);
 
+/* Opens /dev/null for a standard descriptor that the process was started without, so that no socket or lock gets its number and the
+ * log. */
+void signals_standard_files(void);
+
 #endif

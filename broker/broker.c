@@ -34,7 +34,8 @@ struct broker {
     uint64_t deadline_ns;
     uint64_t housekeeping_ns;
     bool table_full_told;
-    int lock;
+    struct lock lock;
+    bool displaced; /* another broker took the place */
     char directory[PLACE_PATH_MAX];
 };
 
@@ -71,6 +72,8 @@ static void on_listed(void *context, int provider, const char *only, const char 
     for (uint32_t i = 0; i < broker->devices.count; i++)
         present += broker->devices.items[i].sources[provider].present;
     broker->providers[provider].devices = present;
+    if (count == PROVIDER_MAX_DEVICES)
+        log_line("%s: %d devices are read, any beyond are left out", providers[provider]->name, PROVIDER_MAX_DEVICES);
 }
 
 static void on_host(void *context, const struct layout_host *facts) { ((struct broker *)context)->host = *facts; }
@@ -183,40 +186,37 @@ static void begin_tick(struct broker *broker, uint64_t expirations)
 
 /* --- once a second ------------------------------------------------------------------------------------------------------- */
 
-static bool take_lock(struct broker *broker, char *message, size_t size)
+static int take_place(struct broker *broker, char *message, size_t size)
 {
     int64_t holder;
     unsigned mode = broker->options->group >= 0 ? 0640 : 0644;
     int result =
         place_create(broker->options->instance, broker->options->group, broker->directory, sizeof broker->directory, message, size);
     if (result != REGION_OK)
-        return false;
-    result = lock_take(broker->directory, PLACE_LOCK, mode, broker->options->group, &broker->lock, &holder, message, size);
+        return result;
+    result = lock_take(broker->directory, mode, broker->options->group, &broker->lock, &holder, message, size);
     if (result == REGION_EBUSY)
         text_format(message, size, "instance \"%s\" is already running, pid %" PRId64 " (%s)", broker->options->instance, holder,
                     broker->directory);
-    return result == REGION_OK;
+    return result;
 }
 
-/* A sweeper of temporary files took ours away: build them anew, unless another broker has taken the place since. */
+/* Somebody removed or renamed our files: they are made anew, and again in a second if that fails. False only when another broker
+ * has taken the place since. */
 static bool keep_files(struct broker *broker)
 {
     char message[1280];
-    bool lock_there = events_linked(broker->lock);
-    if (lock_there && segment_linked(&broker->publisher.writer))
+    bool lock_there = lock_in_place(broker->directory, &broker->lock);
+    if (lock_there && segment_in_place(&broker->publisher.writer, broker->directory))
         return true;
-    log_line("%s was removed: creating it again", lock_there ? PLACE_SEGMENT : PLACE_LOCK);
-    if (!lock_there) {
-        int old = broker->lock;
-        if (!take_lock(broker, message, sizeof message)) {
-            log_line("%s", message);
-            return false;
-        }
-        events_close(old);
-    }
-    if (publisher_recreate(&broker->publisher, message, sizeof message) != REGION_OK)
-        log_line("%s; trying again in a second", message);
-    return true;
+    log_line("%s is no longer there: creating it again", lock_there ? PLACE_SEGMENT : PLACE_LOCK);
+    int result = take_place(broker, message, sizeof message);
+    if (result == REGION_OK)
+        result = publisher_recreate(&broker->publisher, message, sizeof message);
+    if (result != REGION_OK)
+        log_line("%s%s", message, result == REGION_EBUSY ? "" : "; trying again in a second");
+    broker->displaced = result == REGION_EBUSY;
+    return !broker->displaced;
 }
 
 static bool housekeeping(struct broker *broker, uint64_t now_ns)
@@ -303,7 +303,8 @@ int broker_run(const struct options *options)
     static struct broker broker;
     char message[1280];
     broker.options = options;
-    if (!take_lock(&broker, message, sizeof message)) {
+    broker.lock = (struct lock)LOCK_NONE;
+    if (take_place(&broker, message, sizeof message) != REGION_OK) {
         log_line("%s", message);
         return 1;
     }
@@ -318,12 +319,13 @@ int broker_run(const struct options *options)
         printf("gputapd ready: %s, %u device%s\n", broker.directory, broker.devices.count, broker.devices.count == 1 ? "" : "s");
         fflush(stdout);
         serve(&broker, &events);
+        code = broker.displaced;
     }
     if (broker.publisher.open)
         segment_mark(&broker.publisher.writer, SEGMENT_CLOSING);
     pool_stop(&broker.pool);
     publisher_close(&broker.publisher);
     devices_free(&broker.devices);
-    events_close(broker.lock);
+    lock_release(&broker.lock);
     return code;
 }

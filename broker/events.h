@@ -20,8 +20,5 @@ void events_start_timer(struct events *events, uint64_t period_ns);
 int events_wait(struct events *events, const struct pool *pool, uint64_t timeout_ns);
 /* Processor time of this process. */
 uint64_t events_cpu_ns(void);
-/* Does an open file still have a name? */
-bool events_linked(int fd);
-void events_close(int fd);
 
 #endif

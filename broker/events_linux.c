@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -76,16 +75,4 @@ uint64_t events_cpu_ns(void)
 {
     struct timespec now;
     return clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now) == 0 ? (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec : 0;
-}
-
-bool events_linked(int fd)
-{
-    struct stat info;
-    return fstat(fd, &info) == 0 && info.st_nlink > 0;
-}
-
-void events_close(int fd)
-{
-    if (fd >= 0)
-        close(fd);
 }

@@ -19,7 +19,7 @@ static bool look_at(const struct handle_place *place, struct region_identity *id
 {
     int result = place_check(place->path, place->trust);
     if (result == REGION_OK) {
-        *held = lock_held(place->path, PLACE_LOCK);
+        *held = lock_held(place->path);
         result = region_lookup(place->path, PLACE_SEGMENT, identity, modified_ns);
     }
     *error = result;

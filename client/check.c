@@ -66,7 +66,7 @@ void handle_check(gputap *tap, uint64_t now, bool thorough)
 /* RUNNING, STALE or DEAD. The lock decides between life and death; a lock that may not be asked leaves the beat. */
 static int liveness(gputap *tap, const struct mapping *mapping, uint64_t now)
 {
-    int held = lock_held(tap->places[word_get(&mapping->place)].path, PLACE_LOCK);
+    int held = lock_held(tap->places[word_get(&mapping->place)].path);
     if (held == 0 || held == REGION_ENOENT || word32_get(&mapping->view.header->state) == SEGMENT_DEAD)
         return GPUTAP_STATUS_DEAD;
     uint64_t period = mapping_period(mapping);

@@ -106,8 +106,10 @@ static int open_and_view(const struct handle_place *place, struct region *region
     if (result != REGION_OK)
         return error_of_region(result);
     result = segment_view(view, region->memory, region->bytes, why, sizeof why);
-    if (result == VIEW_OK)
+    if (result == VIEW_OK) {
+        region_populate(region->memory, view->used_bytes);
         return GPUTAP_OK;
+    }
     text_format(message, message_size, "%s/%s: %s", place->path, PLACE_SEGMENT, why);
     if (!over)
         region_unmap(region->memory, region->bytes);

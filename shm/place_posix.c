@@ -57,9 +57,10 @@ static void writer_base(char *out, size_t size)
         user_base(out, size);
 }
 
-/* Creates a folder of the given mode, or takes one that is there and is ours. The user's own choice of GPUTAP_DIR is taken as
- * it is. */
-static int folder_create(const char *path, mode_t mode, bool strict, int64_t group, char *message, size_t message_size)
+/* Creates a folder of the given mode, or takes one that is there and is ours; `own` says that it is this instance's alone, and
+ * its mode is then set in any case, while the base that instances share keeps what it has. The user's own choice of GPUTAP_DIR is
+ * taken as it is. */
+static int folder_create(const char *path, mode_t mode, bool strict, bool own, int64_t group, char *message, size_t message_size)
 {
     struct stat info;
     bool made = mkdir(path, mode) == 0;
@@ -76,7 +77,7 @@ static int folder_create(const char *path, mode_t mode, bool strict, int64_t gro
         text_format(message, message_size, "%s: belongs to another user (uid %lu)", path, (unsigned long)info.st_uid);
         return REGION_EUNTRUSTED;
     }
-    if (info.st_uid == geteuid() && (made || strict)) {
+    if (info.st_uid == geteuid() && (made || own)) {
         if (group >= 0 && chown(path, (uid_t)-1, (gid_t)group) != 0) {
             text_format(message, message_size, "%s: cannot be given to the group: %s", path, strerror(errno));
             return REGION_EPERM;
@@ -100,14 +101,15 @@ int place_create(const char *instance, int64_t group, char *out, size_t size, ch
         text_format(message, message_size, "%s: GPUTAP_DIR must be an absolute path", base);
         return REGION_ESYSTEM;
     }
-    int result = folder_create(base, mode, !named, group, message, message_size);
+    int result = folder_create(base, group >= 0 && geteuid() == 0 ? 0755 : mode, !named, false, geteuid() == 0 ? -1 : group,
+                               message, message_size);
     if (result != REGION_OK)
         return result;
     if (snprintf(out, size, "%s/%s", base, instance) >= (int)size) {
         text_format(message, message_size, "%s: path too long", base);
         return REGION_ESYSTEM;
     }
-    return folder_create(out, mode, true, group, message, message_size);
+    return folder_create(out, mode, true, true, group, message, message_size);
 }
 
 bool place_candidate(const char *instance, int i, char *out, size_t size, bool *trust)

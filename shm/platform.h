@@ -56,8 +56,10 @@ int region_create(struct region *region, const char *directory, const char *name
                   char *message, size_t message_size);
 /* Renames it into place over whatever is there. */
 int region_publish(struct region *region, const char *directory, const char *name, char *message, size_t message_size);
-/* True while the published file still has a name. */
-bool region_linked(const struct region *region);
+/* Is DIR/NAME still this file? */
+bool region_in_place(const struct region *region, const char *directory, const char *name);
+/* Removes what writers that were killed before region_publish have left of NAME. Only for the holder of the lock. */
+void region_sweep(const char *directory, const char *name);
 /* Unmaps and closes; a region never published is removed. */
 void region_destroy(struct region *region);
 
@@ -73,17 +75,38 @@ int region_lookup(const char *directory, const char *name, struct region_identit
  * fault, and the file's memory is free. The range stays reserved for a later region_open over it. */
 void region_retire(void *memory, size_t bytes);
 void region_unmap(void *memory, size_t bytes);
+/* Makes the pages of a reader's mapping present, so that no read pays for it. Only once the header is known to be sound: a hole in
+ * a file on tmpfs is filled with memory by this. */
+void region_populate(const void *memory, size_t bytes);
 
-/* Takes DIR/lock for the life of the process and writes the pid into it. REGION_EBUSY with the holder's pid. */
-int lock_take(const char *directory, const char *name, unsigned mode, int64_t group, int *fd, int64_t *holder, char *message,
-              size_t message_size);
-/* Is it held? 1 yes, 0 no, negative REGION_E... */
-int lock_held(const char *directory, const char *name);
+/* Who may write in a folder, and how readers know that somebody does: see lock_posix.c. */
+struct lock {
+    int owner;
+    int shared;
+};
+#define LOCK_NONE                                                                                                                  \
+    {                                                                                                                              \
+        -1, -1                                                                                                                     \
+    }
+
+/* Takes what of the two files is not already held and in place, for the life of the process. REGION_EBUSY with the holder's pid
+ * if another has it; on any other error what was held stays held. */
+int lock_take(const char *directory, unsigned mode, int64_t group, struct lock *lock, int64_t *holder, char *message, size_t size);
+/* Are the files of that name still the ones that are held? */
+bool lock_in_place(const char *directory, const struct lock *lock);
+void lock_release(struct lock *lock);
+/* Does a writer live there? 1 yes, 0 no, negative REGION_E... */
+int lock_held(const char *directory);
+
+/* Opens /dev/null for a standard descriptor that the process was started without: else the next file opened would get its number,
+ * and what is printed would be written into it. First thing in every main. */
+void process_open_standard_files(void);
 
 /* --- places ------------------------------------------------------------------------------------------------------------ */
 enum { PLACE_PATH_MAX = 1024 };
 #define PLACE_SEGMENT "telemetry"
 #define PLACE_LOCK "lock"
+#define PLACE_OWNER "owner"
 #define PLACE_CONTROL "control.sock"
 #define PLACE_BRIDGE "bridge.sock"
 

@@ -1,3 +1,4 @@
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,6 +17,9 @@
 #ifndef MAP_NORESERVE
 #define MAP_NORESERVE 0
 #endif
+
+/* 1024 devices take 1.4 GB. */
+static const size_t largest_segment = SIZE_MAX / 2 < (size_t)4 << 30 ? SIZE_MAX / 2 : (size_t)4 << 30;
 
 static int error_of(int code)
 {
@@ -135,10 +139,24 @@ int region_publish(struct region *region, const char *directory, const char *nam
     return REGION_OK;
 }
 
-bool region_linked(const struct region *region)
+bool region_in_place(const struct region *region, const char *directory, const char *name)
 {
-    struct stat info;
-    return region->file >= 0 && fstat(region->file, &info) == 0 && info.st_nlink > 0;
+    struct region_identity now;
+    return region_lookup(directory, name, &now, NULL) == REGION_OK && now.device == region->identity.device &&
+           now.inode == region->identity.inode;
+}
+
+void region_sweep(const char *directory, const char *name)
+{
+    char prefix[64];
+    int length = snprintf(prefix, sizeof prefix, ".%s.", name);
+    DIR *folder = opendir(directory);
+    if (!folder)
+        return;
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL;)
+        if (strncmp(entry->d_name, prefix, (size_t)length) == 0)
+            (void)unlinkat(dirfd(folder), entry->d_name, 0);
+    closedir(folder);
 }
 
 void region_destroy(struct region *region)
@@ -183,13 +201,13 @@ int region_open(struct region *region, const char *directory, const char *name, 
     if (fd < 0)
         return fd;
     size_t bytes = info.st_size > 0 ? (size_t)info.st_size : 0;
-    if (bytes == 0 || (over && bytes > over_bytes)) {
+    if (bytes == 0 || bytes > largest_segment || (over && bytes > over_bytes)) {
         close(fd);
-        text_format(message, message_size, "%s: %s", path, bytes ? "larger than expected" : "empty");
+        text_format(message, message_size, "%s: %s", path, bytes ? "larger than any segment, or than expected" : "empty");
         region->bytes = bytes;
         return REGION_ESYSTEM;
     }
-    int flags = MAP_SHARED | MAP_POPULATE | (over ? MAP_FIXED : 0);
+    int flags = MAP_SHARED | (over ? MAP_FIXED : 0);
     void *memory = mmap(over, bytes, PROT_READ, flags, fd, 0);
     int code = errno;
     close(fd);
@@ -246,6 +264,15 @@ void region_retire(void *memory, size_t bytes)
     void *at = mmap(memory, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
     if (at != memory)
         abort();
+}
+
+void region_populate(const void *memory, size_t bytes)
+{
+#ifdef MADV_POPULATE_READ
+    (void)madvise((void *)(uintptr_t)memory, bytes, MADV_POPULATE_READ);
+#else
+    (void)madvise((void *)(uintptr_t)memory, bytes, MADV_WILLNEED);
+#endif
 }
 
 void region_unmap(void *memory, size_t bytes)

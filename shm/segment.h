@@ -48,8 +48,8 @@ void segment_announce(struct segment_writer *writer, uint64_t tick);
 void segment_beat(struct segment_writer *writer);
 void segment_set_devices(struct segment_writer *writer, uint32_t count);
 void segment_bump_changes(struct segment_writer *writer);
-/* True while the file still has a name. A swept one is replaced by a fresh segment_create. */
-bool segment_linked(const struct segment_writer *writer);
+/* Is the file of that name still this one? A swept or renamed one is replaced by a fresh segment_create. */
+bool segment_in_place(const struct segment_writer *writer, const char *directory);
 /* Marks it (closing, dead, superseded), wakes everybody. */
 void segment_mark(struct segment_writer *writer, enum segment_state state);
 /* Unmaps. The file stays: the last numbers of a dead broker are readable until the next start replaces them. */
@@ -60,7 +60,8 @@ void segment_close(struct segment_writer *writer);
 struct segment_view {
     const struct layout_header *header;
     uint8_t *memory;
-    size_t bytes;
+    size_t bytes;      /* mapped */
+    size_t used_bytes; /* of them the segment's */
     uint8_t epoch[16];
     uint64_t start_mono_ns;
     uint64_t time_namespace;

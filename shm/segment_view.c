@@ -124,6 +124,7 @@ int segment_view(struct segment_view *view, void *memory, size_t bytes, char *me
     view->header = shared;
     view->memory = memory;
     view->bytes = bytes;
+    view->used_bytes = (size_t)header.total_bytes;
     memcpy(view->epoch, header.epoch, sizeof view->epoch);
     memcpy(view->boot_id, header.boot_id, sizeof view->boot_id);
     text_copy(view->version, sizeof view->version, header.version, sizeof header.version);

@@ -197,6 +197,7 @@ int segment_create(struct segment_writer *writer, const struct segment_config *c
     struct plan plan;
     plan_make(&plan, config);
     memset(writer, 0, sizeof *writer);
+    region_sweep(directory, PLACE_SEGMENT);
     int result = region_create(&writer->region, directory, PLACE_SEGMENT, (size_t)plan.bytes, config->mode, config->group, message,
                                message_size);
     if (result != REGION_OK)
@@ -247,7 +248,10 @@ void segment_bump_changes(struct segment_writer *writer)
     word_set(&writer->header->changes, word_peek(&writer->header->changes) + 1);
 }
 
-bool segment_linked(const struct segment_writer *writer) { return region_linked(&writer->region); }
+bool segment_in_place(const struct segment_writer *writer, const char *directory)
+{
+    return region_in_place(&writer->region, directory, PLACE_SEGMENT);
+}
 
 void segment_mark(struct segment_writer *writer, enum segment_state state)
 {

@@ -15,7 +15,7 @@ static void print_place(const struct handle_place *place, bool read)
 {
     struct region_identity identity;
     const char *text;
-    int checked = place_check(place->path, place->trust), held = lock_held(place->path, PLACE_LOCK);
+    int checked = place_check(place->path, place->trust), held = lock_held(place->path);
     int segment = region_lookup(place->path, PLACE_SEGMENT, &identity, NULL);
     if (checked == REGION_EUNTRUSTED)
         text = "belongs to another user: not trusted (set GPUTAP_DIR to read it all the same)";

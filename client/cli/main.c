@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/cli/cli.h"
+#include "shm/platform.h"
 
 static const char usage_text[] = "usage: gputap [--instance NAME] COMMAND [options]\n"
                                  "\n"
@@ -107,6 +108,7 @@ static int parse(struct cli *cli, const struct command **command, int argc, char
 
 int main(int argc, char **argv)
 {
+    process_open_standard_files();
     struct cli cli = {.gpu = -1};
     const struct command *command = NULL;
     for (int i = 1; i < argc; i++) {

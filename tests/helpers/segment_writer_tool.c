@@ -57,12 +57,11 @@ int main(int argc, char **argv)
         .device_slots = devices + 1, .provider_slots = 2, .period_ns = 20000000, .mode = 0644, .group = -1, .version = "test"};
     struct segment_writer writer;
     char message[256] = "";
-    int lock;
+    struct lock lock = LOCK_NONE;
     int64_t holder;
     signal(SIGTERM, on_signal);
     signal(SIGINT, on_signal);
-    while (lock_take(argv[1], PLACE_LOCK, 0644, -1, &lock, &holder, message, sizeof message) !=
-           REGION_OK) /* a killed one's last moments */
+    while (lock_take(argv[1], 0644, -1, &lock, &holder, message, sizeof message) != REGION_OK) /* a killed one's last moments */
         pause_ns(1e6);
     if (segment_create(&writer, &config, argv[1], message, sizeof message) != REGION_OK) {
         fprintf(stderr, "%s\n", message);
@@ -100,6 +99,6 @@ int main(int argc, char **argv)
     }
     free(series);
     segment_close(&writer);
-    close(lock);
+    lock_release(&lock);
     return 0;
 }

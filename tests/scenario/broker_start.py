@@ -105,6 +105,62 @@ class Start(harness.Scenario):
         wait_for(lambda: (self.run_dir / "t" / "telemetry").exists(), 3, what="a new folder")
         self.assertIn("already running, pid %d" % broker.pid, self.run_program("gputapd", "--instance", "t").stderr)
 
+    def test_renamed_segment_and_folder_are_created_again(self):
+        broker = self.start_broker("--period", "50", "--simulate", "strix-halo")
+        segment = self.run_dir / "t" / "telemetry"
+        segment.rename(self.run_dir / "t" / "elsewhere")
+        wait_for(segment.exists, 4, what="a new segment")
+        (self.run_dir / "t").rename(self.run_dir / "moved")
+        wait_for(segment.exists, 4, what="a new folder")
+        self.assertIn("already running, pid %d" % broker.pid, self.run_program("gputapd", "--instance", "t").stderr)
+
+    def test_full_file_system_does_not_end_a_running_broker(self):
+        small = self.folder / "small"
+        small.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100m", "none", str(small)], capture_output=True).returncode != 0:
+            self.skipTest("mounting a small tmpfs needs root")
+        self.addCleanup(subprocess.run, ["umount", "-l", str(small)])
+        broker = self.start("gputapd", "--instance", "t", env={"GPUTAP_DIR": str(small)})
+        wait_for(lambda: (small / "t" / "telemetry").exists(), what="segment")
+        with open(small / "fill", "wb", buffering=0) as f:
+            try:
+                while f.write(bytes(65536)):
+                    pass
+            except OSError:
+                pass
+        for name in ("lock", "telemetry"):
+            os.unlink(small / "t" / name)
+        wait_for(lambda: "trying again" in broker.output() or not broker.alive(), 5, what="word of it")
+        self.assertTrue(broker.alive(), broker.output())
+        os.unlink(small / "fill")
+        wait_for(lambda: (small / "t" / "telemetry").exists(), 5, what="segment again")
+
+    def test_closed_standard_files_keep_text_out_of_the_lock(self):
+        closed = subprocess.Popen(["sh", "-c", "exec %s --instance t >&- 2>&-" % (harness.BIN / "gputapd")], env=self.env)
+        self.addCleanup(closed.wait)
+        self.addCleanup(closed.kill)
+        wait_for(lambda: (self.run_dir / "t" / "telemetry").exists(), what="segment")
+        for name in ("lock", "owner"):
+            self.assertEqual((self.run_dir / "t" / name).read_text(), "%d\n" % closed.pid)
+
+    def test_instances_share_a_base_of_any_group(self):
+        base = self.folder / "shm"
+        env = {"GPUTAP_DIR": "", "XDG_RUNTIME_DIR": str(base)}
+        base.mkdir()
+        base.chmod(0o755)
+        user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.getuid() == 0 else []
+        if not user:
+            self.skipTest("becoming another user needs root")
+        os.chown(base, 65534, 65534)
+        os.chmod(self.folder, 0o755)
+        for name, arguments in (("a", ["--group", "65534"]), ("b", [])):
+            process = harness.Process(self.folder, name, [*user, harness.BIN / "gputapd", "--instance", name, *arguments],
+                                      {**{k: v for k, v in self.env.items() if k != "GPUTAP_DIR"}, "XDG_RUNTIME_DIR": str(base)})
+            self.processes.append(process)
+            wait_for(lambda: (base / "gputap" / name / "telemetry").exists(), what="segment of " + name)
+        self.assertEqual(stat.S_IMODE(os.stat(base / "gputap").st_mode), 0o750)
+        self.assertEqual(stat.S_IMODE(os.stat(base / "gputap" / "b").st_mode), 0o700)
+
     def test_devices_beyond_the_room_are_left_out_and_told(self):
         broker = self.start_broker("--max-devices", "2", "--simulate", "mi300x:3")
         wait_for(lambda: self.segment().device_count == 2, what="two devices")

@@ -19,7 +19,7 @@
 void fixture_start(struct fixture *f)
 {
     memset(f, 0, sizeof *f);
-    f->lock = -1;
+    f->lock = (struct lock)LOCK_NONE;
     snprintf(f->base, sizeof f->base, "/tmp/gputap-unit-XXXXXX");
     MUST(mkdtemp(f->base));
     snprintf(f->folder, sizeof f->folder, "%s/t", f->base);
@@ -29,11 +29,11 @@ void fixture_start(struct fixture *f)
 
 void fixture_end(struct fixture *f)
 {
-    static const char *const names[] = {PLACE_SEGMENT, PLACE_LOCK};
+    static const char *const names[] = {PLACE_SEGMENT, PLACE_LOCK, PLACE_OWNER};
     char path[256];
     fixture_abandon(f);
     fixture_unlock(f);
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         snprintf(path, sizeof path, "%s/%s", f->folder, names[i]);
         unlink(path);
     }
@@ -44,15 +44,10 @@ void fixture_lock(struct fixture *f)
 {
     char message[256] = "";
     int64_t holder;
-    MUST(lock_take(f->folder, PLACE_LOCK, 0644, -1, &f->lock, &holder, message, sizeof message) == REGION_OK);
+    MUST(lock_take(f->folder, 0644, -1, &f->lock, &holder, message, sizeof message) == REGION_OK);
 }
 
-void fixture_unlock(struct fixture *f)
-{
-    if (f->lock >= 0)
-        close(f->lock);
-    f->lock = -1;
-}
+void fixture_unlock(struct fixture *f) { lock_release(&f->lock); }
 
 void fixture_abandon(struct fixture *f)
 {

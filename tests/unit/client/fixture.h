@@ -8,7 +8,7 @@
 struct fixture {
     char base[64];
     char folder[160]; /* of instance "t" */
-    int lock;         /* -1 = not held */
+    struct lock lock;
     struct segment_writer writer;
     bool open; /* the writer is */
     uint64_t tick;

@@ -193,6 +193,8 @@ static void live_broker_wins_over_nothing_and_dead_one_is_read(void)
     unlink(path);
     snprintf(path, sizeof path, "%s/%s", f.folder, PLACE_LOCK);
     unlink(path);
+    snprintf(path, sizeof path, "%s/%s", f.folder, PLACE_OWNER);
+    unlink(path);
     CU_ASSERT(rmdir(f.folder) == 0 && rmdir(base) == 0 && rmdir(f.base) == 0);
 }
 

@@ -108,7 +108,7 @@ static void a_swept_file_that_was_made_again_is_attached(void)
     begin("a");
     snprintf(path, sizeof path, "%s/%s", f.folder, PLACE_SEGMENT);
     CU_ASSERT_EQUAL(unlink(path), 0);
-    CU_ASSERT_FALSE(segment_linked(&f.writer));
+    CU_ASSERT_FALSE(segment_in_place(&f.writer, f.folder));
     CU_ASSERT_EQUAL(gputap_status(tap), GPUTAP_STATUS_RUNNING);
     fixture_segment(&f, 4, "a");
     CU_ASSERT(gputap_status(tap) & GPUTAP_STATUS_RESTARTED);

@@ -77,13 +77,13 @@ static void next_start_makes_a_new_inode_and_marks_the_old_one(void)
     struct segment_writer first, second;
     enter_folder();
     CU_ASSERT_EQUAL_FATAL(segment_create(&first, &config, folder, message, sizeof message), REGION_OK);
-    CU_ASSERT(segment_linked(&first));
+    CU_ASSERT(segment_in_place(&first, folder));
     uint32_t wake = word32_get(&first.header->wake);
     CU_ASSERT_EQUAL_FATAL(segment_create(&second, &config, folder, message, sizeof message), REGION_OK);
     CU_ASSERT_EQUAL(word32_get(&first.header->state), SEGMENT_SUPERSEDED);
     CU_ASSERT_NOT_EQUAL(word32_get(&first.header->wake), wake);
     CU_ASSERT_EQUAL(word32_get(&second.header->state), SEGMENT_LIVE);
-    CU_ASSERT_FALSE(segment_linked(&first));
+    CU_ASSERT_FALSE(segment_in_place(&first, folder));
     CU_ASSERT_NOT_EQUAL(first.region.identity.inode, second.region.identity.inode);
     CU_ASSERT_NOT_EQUAL(memcmp(first.header->epoch, second.header->epoch, 16), 0);
     segment_close(&first);
@@ -206,16 +206,16 @@ static void links_and_folders_in_place_of_a_segment_are_refused(void)
 
 static void lock_is_held_for_life_and_freed_by_death(void)
 {
-    int fd;
+    struct lock lock = LOCK_NONE;
     int64_t holder;
     int ready[2];
     enter_folder();
-    CU_ASSERT_EQUAL(lock_held(folder, PLACE_LOCK), REGION_ENOENT);
+    CU_ASSERT_EQUAL(lock_held(folder), REGION_ENOENT);
     CU_ASSERT_EQUAL_FATAL(pipe(ready), 0);
     pid_t child = fork();
     if (child == 0) {
-        int mine;
-        char ok = lock_take(folder, PLACE_LOCK, 0644, -1, &mine, &holder, message, sizeof message) == REGION_OK ? 1 : 0;
+        struct lock mine = LOCK_NONE;
+        char ok = lock_take(folder, 0644, -1, &mine, &holder, message, sizeof message) == REGION_OK ? 1 : 0;
         if (write(ready[1], &ok, 1) != 1)
             _exit(1);
         pause();
@@ -224,18 +224,77 @@ static void lock_is_held_for_life_and_freed_by_death(void)
     char ok = 0;
     CU_ASSERT_EQUAL(read(ready[0], &ok, 1), 1);
     CU_ASSERT_EQUAL(ok, 1);
-    CU_ASSERT_EQUAL(lock_held(folder, PLACE_LOCK), 1);
-    CU_ASSERT_EQUAL(lock_take(folder, PLACE_LOCK, 0644, -1, &fd, &holder, message, sizeof message), REGION_EBUSY);
+    CU_ASSERT_EQUAL(lock_held(folder), 1);
+    CU_ASSERT_EQUAL(lock_take(folder, 0644, -1, &lock, &holder, message, sizeof message), REGION_EBUSY);
     CU_ASSERT_EQUAL(holder, child);
     kill(child, SIGKILL);
-    for (int i = 0; i < 500 && lock_held(folder, PLACE_LOCK) == 1; i++)
+    for (int i = 0; i < 500 && lock_held(folder) == 1; i++)
         usleep(1000);
-    CU_ASSERT_EQUAL(lock_held(folder, PLACE_LOCK), 0); /* although its zombie is still there */
+    CU_ASSERT_EQUAL(lock_held(folder), 0); /* although its zombie is still there */
     waitpid(child, NULL, 0);
-    CU_ASSERT_EQUAL(lock_take(folder, PLACE_LOCK, 0644, -1, &fd, &holder, message, sizeof message), REGION_OK);
-    close(fd);
+    CU_ASSERT_EQUAL(lock_take(folder, 0644, -1, &lock, &holder, message, sizeof message), REGION_OK);
+    CU_ASSERT(lock_in_place(folder, &lock));
+    lock_release(&lock);
     close(ready[0]);
     close(ready[1]);
+    leave_folder();
+}
+
+static void lock_of_a_reader_hinders_no_start(void)
+{
+    struct lock first = LOCK_NONE, next = LOCK_NONE;
+    int64_t holder;
+    char path[512];
+    enter_folder();
+    CU_ASSERT_EQUAL_FATAL(lock_take(folder, 0644, -1, &first, &holder, message, sizeof message), REGION_OK);
+    lock_release(&first); /* it died */
+    snprintf(path, sizeof path, "%s/%s", folder, PLACE_LOCK);
+    int reader = open(path, O_RDONLY | O_CLOEXEC);
+    struct flock shared = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+    CU_ASSERT_EQUAL_FATAL(fcntl(reader, F_OFD_SETLK, &shared), 0);
+    CU_ASSERT_EQUAL(lock_take(folder, 0644, -1, &next, &holder, message, sizeof message), REGION_OK);
+    CU_ASSERT_EQUAL(lock_held(folder), 1);
+    lock_release(&next);
+    close(reader);
+    leave_folder();
+}
+
+static void renamed_or_removed_lock_is_noticed_and_made_again(void)
+{
+    struct lock lock = LOCK_NONE, other = LOCK_NONE;
+    int64_t holder;
+    char path[512], elsewhere[512];
+    enter_folder();
+    CU_ASSERT_EQUAL_FATAL(lock_take(folder, 0644, -1, &lock, &holder, message, sizeof message), REGION_OK);
+    static const char *const names[] = {PLACE_LOCK, PLACE_OWNER};
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        snprintf(elsewhere, sizeof elsewhere, "%s/elsewhere%d", folder, i);
+        CU_ASSERT_EQUAL(rename(path, elsewhere), 0);
+        CU_ASSERT_FALSE(lock_in_place(folder, &lock));
+        CU_ASSERT_EQUAL(lock_take(folder, 0644, -1, &lock, &holder, message, sizeof message), REGION_OK);
+        CU_ASSERT(lock_in_place(folder, &lock));
+        CU_ASSERT_EQUAL(lock_held(folder), 1);
+        CU_ASSERT_EQUAL(lock_take(folder, 0644, -1, &other, &holder, message, sizeof message), REGION_EBUSY);
+    }
+    lock_release(&lock);
+    leave_folder();
+}
+
+static void leavings_of_a_killed_start_are_swept(void)
+{
+    struct segment_writer writer;
+    struct region unfinished;
+    char path[512];
+    enter_folder();
+    CU_ASSERT_EQUAL_FATAL(region_create(&unfinished, folder, PLACE_SEGMENT, 4096, 0644, -1, message, sizeof message), REGION_OK);
+    region_destroy(&unfinished); /* as a kill would: the file stays */
+    snprintf(path, sizeof path, "%s/.%s.0123456789abcdef", folder, PLACE_SEGMENT);
+    close(open(path, O_CREAT | O_WRONLY, 0600));
+    CU_ASSERT_EQUAL_FATAL(segment_create(&writer, &config, folder, message, sizeof message), REGION_OK);
+    CU_ASSERT_EQUAL(access(path, F_OK), -1);
+    CU_ASSERT(segment_in_place(&writer, folder));
+    segment_close(&writer);
     leave_folder();
 }
 
@@ -291,5 +350,8 @@ TESTS({"what_is_written_is_read_through_a_second_mapping", what_is_written_is_re
       {"mode_does_not_depend_on_the_umask", mode_does_not_depend_on_the_umask},
       {"links_and_folders_in_place_of_a_segment_are_refused", links_and_folders_in_place_of_a_segment_are_refused},
       {"lock_is_held_for_life_and_freed_by_death", lock_is_held_for_life_and_freed_by_death},
+      {"lock_of_a_reader_hinders_no_start", lock_of_a_reader_hinders_no_start},
+      {"renamed_or_removed_lock_is_noticed_and_made_again", renamed_or_removed_lock_is_noticed_and_made_again},
+      {"leavings_of_a_killed_start_are_swept", leavings_of_a_killed_start_are_swept},
       {"instance_names_cannot_leave_the_folder", instance_names_cannot_leave_the_folder},
       {"waiter_on_a_read_only_mapping_is_woken", waiter_on_a_read_only_mapping_is_woken})
