@@ -45,5 +45,5 @@ void signals_standard_files(void)
 {
     for (int fd = 0; fd <= 2; fd++)
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
-            abort();
+            _exit(1);
 }
