@@ -80,17 +80,24 @@ bool instance_socket_open(struct instance_socket *out, const char *folder)
     return folder_is_ours(out, folder) && take_lock(out, folder) && bind_socket(out);
 }
 
-bool instance_socket_intact(const struct instance_socket *out)
+static bool still_there(const struct instance_socket *out)
 {
     struct stat status;
-    return out->fd >= 0 && lstat(out->path, &status) == 0 && (uint64_t)status.st_ino == out->inode;
+    return lstat(out->path, &status) == 0 && (uint64_t)status.st_ino == out->inode;
+}
+
+bool instance_socket_intact(const struct instance_socket *out, const char *folder)
+{
+    size_t length = strlen(folder);
+    return out->fd >= 0 && strncmp(out->path, folder, length) == 0 && strcmp(out->path + length, "/bridge.sock") == 0 &&
+           still_there(out);
 }
 
 void instance_socket_close(struct instance_socket *out, bool keep_fd)
 {
     if (out->fd < 0)
         return;
-    if (instance_socket_intact(out))
+    if (still_there(out))
         unlink(out->path);
     if (!keep_fd)
         close(out->fd);

@@ -62,17 +62,18 @@ static void release_peer(struct bridge *bridge, struct lws *wsi)
         bridge->socket_wsi = NULL;
 }
 
-/* bridge.sock follows its folder: it comes when a broker first makes the folder, and again when the folder was swept. */
+/* bridge.sock follows its folder: it comes when a broker first makes the folder, again when the folder was swept, and elsewhere
+ * when a broker starts in another of the reader's places. */
 static void tend_socket(struct bridge *bridge)
 {
     static int64_t tried_ms;
-    char folder[480], before[sizeof bridge->socket.why];
+    char folder[1100], before[sizeof bridge->socket.why];
     int64_t now_ms = hub_now_ms();
-    if (bridge->stopping || (tried_ms && now_ms - tried_ms < 1000) || instance_socket_intact(&bridge->socket))
+    if (bridge->stopping || (tried_ms && now_ms - tried_ms < 1000))
         return;
     bool first = tried_ms == 0;
     tried_ms = now_ms;
-    if (gputap_directory(bridge->tap, folder, sizeof folder) < 0)
+    if (gputap_directory(bridge->tap, folder, sizeof folder) < 0 || instance_socket_intact(&bridge->socket, folder))
         return;
     if (bridge->socket_wsi)
         lws_set_timeout(bridge->socket_wsi, PENDING_TIMEOUT_USER_REASON_BASE, LWS_TO_KILL_ASYNC);

@@ -37,6 +37,10 @@ int gputap_open(gputap **out, const char *instance, unsigned flags)
     tap->time_namespace = clock_namespace();
     clock_boot_id(tap->boot_id);
     find_places(tap);
+    if (tap->place_count == 0) {
+        gputap_close(tap);
+        return client_fail(NULL, GPUTAP_EINVAL, "GPUTAP_DIR must be an absolute path of at most %d bytes", PLACE_PATH_MAX - 80);
+    }
 
     char message[480] = "";
     uint64_t now = clock_mono_ns();

@@ -121,7 +121,7 @@ bool place_candidate(const char *instance, int i, char *out, size_t size, bool *
         if (i > 0)
             return false;
         *trust = true;
-        return snprintf(out, size, "%s/%s", named, instance) < (int)size;
+        return named[0] == '/' && snprintf(out, size, "%s/%s", named, instance) < (int)size;
     }
     switch (i) {
     case 0: user_base(base, sizeof base); break;

@@ -118,7 +118,7 @@ const char *place_default_instance(void);
  * with group >= 0: 0750). REGION_E... with a text. */
 int place_create(const char *instance, int64_t group, char *out, size_t size, char *message, size_t message_size);
 /* Candidate folders of a reader in the order in which they are tried: i = 0, 1, ... Returns false past the last. `trust` is set
- * for a folder that the user named. */
+ * for a folder that the user named; one that is relative or too long is none. */
 bool place_candidate(const char *instance, int i, char *out, size_t size, bool *trust);
 /* A folder of another user than root or the caller must not be trusted. REGION_OK, ENOENT, EPERM, EUNTRUSTED. */
 int place_check(const char *directory, bool trust);

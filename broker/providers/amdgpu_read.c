@@ -222,13 +222,7 @@ static void sample_slow(struct amdgpu_device *device, struct io *io, struct samp
         device->slow_due_ns = sample->mono_ns + SECOND;
         read_slow(device, io);
     }
-    if (device->link_error) {
-        sample_unknown(sample, METRIC_PCIE_SPEED, io_reason(device->link_error));
-        sample_unknown(sample, METRIC_PCIE_WIDTH, io_reason(device->link_error));
-    } else {
-        sample_f64(sample, METRIC_PCIE_SPEED, device->link_speed);
-        sample_u64(sample, METRIC_PCIE_WIDTH, device->link_width);
-    }
+    pci_link_sample(device->link_error, device->link_speed, device->link_width, sample);
     if (device->replays_error)
         sample_unknown(sample, METRIC_PCIE_REPLAYS, io_reason(device->replays_error));
     else

@@ -95,13 +95,7 @@ static void sample_link(struct drm_device *device, struct io *io, const struct p
         device->link_due_ns = sample->mono_ns + UINT64_C(1000000000);
         device->link_error = pci_link(io, display, &device->link_speed, &device->link_width);
     }
-    if (device->link_error) {
-        sample_unknown(sample, METRIC_PCIE_SPEED, io_reason(device->link_error));
-        sample_unknown(sample, METRIC_PCIE_WIDTH, io_reason(device->link_error));
-    } else {
-        sample_f64(sample, METRIC_PCIE_SPEED, device->link_speed);
-        sample_u64(sample, METRIC_PCIE_WIDTH, device->link_width);
-    }
+    pci_link_sample(device->link_error, device->link_speed, device->link_width, sample);
 }
 
 static int drm_sample(struct provider_context *context, int index, struct sample *sample)

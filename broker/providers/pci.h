@@ -34,5 +34,7 @@ void pci_describe(struct io *io, const struct pci_display *display, struct layou
 
 /* The link that carries the device's data, GT/s and lanes; 0 or -errno. */
 int pci_link(struct io *io, const struct pci_display *display, double *speed, uint64_t *width);
+/* Puts a link into the sample: `error` is what pci_link answered. */
+void pci_link_sample(int error, double speed, uint64_t width, struct sample *sample);
 
 #endif

@@ -61,3 +61,14 @@ int pci_link(struct io *io, const struct pci_display *display, double *speed, ui
     path[length] = '\0';
     return read_link(io, path, speed, width);
 }
+
+void pci_link_sample(int error, double speed, uint64_t width, struct sample *sample)
+{
+    if (error) {
+        sample_unknown(sample, METRIC_PCIE_SPEED, io_reason(error));
+        sample_unknown(sample, METRIC_PCIE_WIDTH, io_reason(error));
+        return;
+    }
+    sample_f64(sample, METRIC_PCIE_SPEED, speed);
+    sample_u64(sample, METRIC_PCIE_WIDTH, width);
+}

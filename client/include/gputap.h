@@ -19,6 +19,10 @@
  * the child may go on reading with the same handle; a child of a program whose other threads use the handle at that moment should
  * open one of its own, since a re-attachment under way is not finished in it.
  *
+ * Trust: a broker is only read where root or the caller owns its folder; whoever sets GPUTAP_DIR vouches for the folder that it
+ * names. All bytes are checked, so that a wrong or hostile writer can tell lies but not crash a reader, with one exception that
+ * no reader can help: the owner of the file may truncate it, and touching what is gone is SIGBUS.
+ *
  * Restarts: a handle follows its instance. When the broker is restarted, the next call attaches to the new segment by itself
  * and GPUTAP_STATUS_RESTARTED is seen once. Device numbers belong to the handle and stay bound to the device's id for its
  * life; a device that is no more answers GPUTAP_ENODEV. */
@@ -243,7 +247,8 @@ enum gputap_open_flags {
 };
 
 /* Opens `instance` (NULL: $GPUTAP_INSTANCE, else "default"; 1 to 64 of [A-Za-z0-9._-], not starting with '.'). Looks in
- * $GPUTAP_DIR, then the user's own place, then the system's: the first whose broker lives wins, else the newest dead one.
+ * $GPUTAP_DIR alone where that is set (an absolute path), else in the user's own place, then the system's: the first whose broker
+ * lives wins, else the newest dead one.
  * Errors: GPUTAP_EINVAL, ENOBROKER, EPERM, EVERSION, ECORRUPT, ENOMEM, ESYSTEM. On failure *out is NULL. */
 GPUTAP_API int gputap_open(gputap **out, const char *instance, unsigned flags);
 /* Ends the handle; NULL is allowed. No other thread may be inside a call with it. */

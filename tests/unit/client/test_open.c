@@ -30,6 +30,24 @@ static void bad_arguments_are_refused(void)
     gputap_close(NULL);
 }
 
+static void relative_or_overlong_folder_is_told_and_not_looked_into(void)
+{
+    char before[64], longer[1200];
+    gputap *tap;
+    snprintf(before, sizeof before, "%s", getenv("GPUTAP_DIR"));
+    memset(longer, 'a', sizeof longer - 1);
+    longer[0] = '/';
+    longer[sizeof longer - 1] = '\0';
+    const char *const folders[] = {"relative/place", longer};
+    for (int i = 0; i < 2; i++) {
+        setenv("GPUTAP_DIR", folders[i], 1);
+        CU_ASSERT_EQUAL(gputap_open(&tap, "t", GPUTAP_OPEN_DETACHED), GPUTAP_EINVAL);
+        CU_ASSERT_PTR_NULL(tap);
+        CU_ASSERT_PTR_NOT_NULL(strstr(gputap_message(NULL), "GPUTAP_DIR"));
+    }
+    setenv("GPUTAP_DIR", before, 1);
+}
+
 static void every_call_refuses_a_missing_handle(void)
 {
     char text[64];
@@ -199,6 +217,7 @@ static void live_broker_wins_over_nothing_and_dead_one_is_read(void)
 }
 
 TESTS({"bad_arguments_are_refused", bad_arguments_are_refused},
+      {"relative_or_overlong_folder_is_told_and_not_looked_into", relative_or_overlong_folder_is_told_and_not_looked_into},
       {"every_call_refuses_a_missing_handle", every_call_refuses_a_missing_handle},
       {"absence_names_the_folder_and_the_cure", absence_names_the_folder_and_the_cure},
       {"other_major_is_told_with_both_numbers", other_major_is_told_with_both_numbers},
