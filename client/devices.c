@@ -99,6 +99,7 @@ static void device_public(const struct layout_device *entry, gputap_device *out)
     out->temperature_junction_critical = entry->limits[LIMIT_JUNCTION_CRITICAL];
     out->temperature_memory_critical = entry->limits[LIMIT_MEMORY_CRITICAL];
     out->temperature_slowdown = entry->limits[LIMIT_SLOWDOWN];
+    out->idle_watts = entry->idle_watts;
 }
 
 /* Not finite means that nobody knows, which is written as 0 here. */
@@ -110,7 +111,8 @@ static void device_clean_numbers(gputap_device *device)
                          &device->temperature_edge_critical,
                          &device->temperature_junction_critical,
                          &device->temperature_memory_critical,
-                         &device->temperature_slowdown};
+                         &device->temperature_slowdown,
+                         &device->idle_watts};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         if (!(*numbers[i] > 0 && *numbers[i] < 1e12))
             *numbers[i] = 0;

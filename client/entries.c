@@ -175,7 +175,13 @@ int gputap_broker_stats(gputap *tap, gputap_stats *out)
                           .workers_killed = s->workers_killed,
                           .workers_abandoned = s->workers_abandoned,
                           .bad_messages = s->bad_messages,
-                          .recreated = s->recreated};
+                          .recreated = s->recreated,
+                          .sessions_open = s->sessions_open,
+                          .sessions_total = s->sessions_total,
+                          .sessions_refused = s->sessions_refused,
+                          .events = s->events,
+                          .events_lost = s->events_lost,
+                          .records_rejected = s->records_rejected};
     return client_copy_sized(tap, out, out->size, &known, sizeof known);
 }
 

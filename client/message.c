@@ -75,6 +75,9 @@ const char *gputap_strerror(int error)
     case GPUTAP_ENOMEM: return "out of memory";
     case GPUTAP_ESYSTEM: return "a system call failed";
     case GPUTAP_ESIZE: return "a buffer or a sized struct is too small";
+    case GPUTAP_EFORKED: return "the session is the parent process's";
+    case GPUTAP_EDETACHED: return "no session is attached";
+    case GPUTAP_EFULL: return "too many spans are open";
     default: return error > 0 ? "no error" : "unknown error";
     }
 }

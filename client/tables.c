@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "client/handle.h"
+#include "shm/usage.h"
 
 #define F64 GPUTAP_F64
 #define U64 GPUTAP_U64
@@ -60,7 +61,20 @@ SAME(offsetof(gputap_snapshot, values), 80);
 SAME(offsetof(gputap_snapshot, sums), 80 + 8 * LAYOUT_METRIC_SLOTS);
 SAME(sizeof(gputap_cursor), 40);
 SAME(sizeof(gputap_provider), 24 + 16 + 144);
-SAME(sizeof(gputap_stats), 8 + 12 * 8);
+SAME(sizeof(gputap_stats), 8 + 18 * 8);
+SAME(GPUTAP_MAX_SPANS, LAYOUT_SESSION_SPANS);
+SAME(GPUTAP_MAX_GAUGES, LAYOUT_SESSION_GAUGES);
+SAME(GPUTAP_SPAN_DEVICES, LAYOUT_SPAN_DEVICES);
+SAME(GPUTAP_USAGE_PARTIAL, USAGE_PARTIAL);
+SAME(GPUTAP_USAGE_ESTIMATED, USAGE_ESTIMATED);
+SAME(GPUTAP_USAGE_SHARED, USAGE_SHARED);
+SAME(GPUTAP_USAGE_UNIFIED, USAGE_UNIFIED);
+SAME(GPUTAP_EVENT_ATTACH, EVENT_ATTACH);
+SAME(GPUTAP_EVENT_USAGE + 1, EVENT_TYPE_COUNT);
+SAME(GPUTAP_EVENT_ABANDONED, EVENT_ABANDONED);
+SAME(GPUTAP_EVENT_RECOVERED, EVENT_RECOVERED);
+SAME(sizeof(gputap_usage), sizeof(struct layout_usage) + 32);
+SAME(offsetof(gputap_usage, temperature_peak), offsetof(struct layout_usage, temperature_peak));
 
 const gputap_metric *gputap_metric_info(int device, int metric)
 {

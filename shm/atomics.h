@@ -60,6 +60,10 @@ static inline uint32_t word32_swap(shm_word32 *word, uint32_t value)
 {
     return atomic_exchange_explicit(word, value, memory_order_acq_rel);
 }
+static inline bool word32_replace(shm_word32 *word, uint32_t *expected, uint32_t value)
+{
+    return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_acq_rel, memory_order_acquire);
+}
 
 /* Orders what was read before against what is read after; pairs with any release store. */
 static inline void words_acquire_fence(void)

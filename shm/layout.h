@@ -17,7 +17,7 @@
 #define LAYOUT_MAGIC "GPUTAP1\n"
 enum {
     LAYOUT_ABI_MAJOR = 1,
-    LAYOUT_ABI_MINOR = 0,
+    LAYOUT_ABI_MINOR = 1,
     LAYOUT_ENDIAN = 0x01020304,
     LAYOUT_HEADER_BYTES = 4096,
     LAYOUT_MAX_REGIONS = 64,
@@ -30,21 +30,28 @@ enum {
     LAYOUT_COARSE_SLOTS = 27,
     LAYOUT_COARSE_WORDS = 96,
     LAYOUT_ENTRY_DEPTH = 2,
-    LAYOUT_MAX_PROVIDERS = 16
+    LAYOUT_MAX_PROVIDERS = 16,
+    LAYOUT_SESSION_SLOTS = 64,
+    LAYOUT_SESSION_SPANS = 32,
+    LAYOUT_SESSION_GAUGES = 16,
+    LAYOUT_SPAN_DEVICES = 64, /* a span's devices are a bit mask over the first slots */
+    LAYOUT_EVENT_DEPTH = 8192
 };
 
 /* States of a segment; the numbers are the layout's. */
 enum segment_state { SEGMENT_INIT = 0, SEGMENT_LIVE = 1, SEGMENT_CLOSING = 2, SEGMENT_SUPERSEDED = 3, SEGMENT_DEAD = 0xDEAD };
 
 enum region_type {
-    REGION_HOST = 1,    /* one entry ring of struct layout_host */
-    REGION_DEVICE = 2,  /* count entry rings of struct layout_device */
-    REGION_FRONT = 3,   /* count front slots; index 0 devices, 1 host */
-    REGION_RING = 4,    /* count rings of snapshots; index as above */
-    REGION_COARSE = 5,  /* count rings of one-second records; index as above */
-    REGION_STATS = 6,   /* one entry ring of struct layout_stats */
-    REGION_SCHEMA = 7,  /* JSON text, element_size bytes */
-    REGION_PROVIDER = 8 /* count entry rings of struct layout_provider */
+    REGION_HOST = 1,     /* one entry ring of struct layout_host */
+    REGION_DEVICE = 2,   /* count entry rings of struct layout_device */
+    REGION_FRONT = 3,    /* count front slots; index 0 devices, 1 host */
+    REGION_RING = 4,     /* count rings of snapshots; index as above */
+    REGION_COARSE = 5,   /* count rings of one-second records; index as above */
+    REGION_STATS = 6,    /* one entry ring of struct layout_stats */
+    REGION_SCHEMA = 7,   /* JSON text, element_size bytes */
+    REGION_PROVIDER = 8, /* count entry rings of struct layout_provider */
+    REGION_SESSION = 9,  /* since 1.1: count entry rings of struct layout_session */
+    REGION_EVENT = 10    /* since 1.1: one ring of struct layout_event */
 };
 enum region_index { REGION_OF_DEVICES = 0, REGION_OF_HOST = 1 };
 
@@ -191,7 +198,8 @@ struct layout_device {
     double limits[LIMIT_COUNT];
     uint8_t reasons[64]; /* enum reason by metric */
     uint8_t sources[64]; /* provider's place in REGION_PROVIDER by metric, 255 = none */
-    uint64_t reserved1[16];
+    double idle_watts;   /* since 1.1: power while nothing runs, as seen so far; 0 = unknown */
+    uint64_t reserved1[15];
 };
 _Static_assert(sizeof(struct layout_device) % 8 == 0, "device layout");
 _Static_assert(offsetof(struct layout_device, vendor_id) == 320, "device layout");
@@ -237,8 +245,117 @@ struct layout_stats {
     uint64_t workers_abandoned; /* killed and still not gone */
     uint64_t bad_messages;      /* from workers */
     uint64_t recreated;         /* segment files re-created after somebody removed them */
-    uint64_t reserved[20];
+    uint64_t sessions_open;     /* since 1.1 */
+    uint64_t sessions_total;    /* granted */
+    uint64_t sessions_refused;  /* no slot, quota, rate, another ABI, garbage */
+    uint64_t events;            /* published */
+    uint64_t events_lost;       /* overwritten by their client before they were read */
+    uint64_t records_rejected;  /* of clients: made no sense */
+    uint64_t reserved[14];
 };
+
+/* --- annotations (since 1.1) ---------------------------------------------------------------------------------------------- */
+
+/* A piece of work under way. Written by a client into its own memory (client_memory.h), checked and mirrored by the broker. Texts
+ * are UTF-8, NUL-padded. */
+struct layout_span {
+    uint64_t id;       /* 1, 2, ... by the client's own count, never used twice; 0 = no span */
+    uint64_t parent;   /* id of the span that it is part of, 0 = none */
+    uint64_t start_ns; /* broker's monotonic clock */
+    uint64_t devices;  /* bit s: device slot s; 0 = all */
+    double value, max; /* progress; max <= 0 = none is known */
+    uint64_t shared;   /* the broker's: bit s: a span of another session overlapped on slot s */
+    uint64_t updated_ns;
+    char job[48];
+    char node[32];
+    char name[64];
+    uint64_t reserved[5];
+};
+_Static_assert(sizeof(struct layout_span) == 248, "span layout");
+
+/* Bytes that a session's own allocator holds on a device; UINT64_MAX = unknown. */
+struct layout_gauge {
+    uint64_t updated_ns; /* 0 = never set */
+    uint32_t device;     /* slot */
+    uint32_t reserved0;
+    uint64_t allocated, reserved, dynamic;
+};
+_Static_assert(sizeof(struct layout_gauge) == 40, "gauge layout");
+
+enum session_state { SESSION_FREE = 0, SESSION_OPEN = 1 };
+
+/* The broker's mirror of one client. A slot rests a second before another client gets it. */
+struct layout_session {
+    uint32_t state;
+    uint32_t generation; /* of this slot: grows with every client */
+    uint32_t pid, uid;   /* as the broker's kernel sees them */
+    uint64_t since_mono_ns, since_real_ns;
+    uint64_t updated_ns;
+    uint64_t dropped;  /* by the client: spans beyond its 32, what it said while no broker was there */
+    uint64_t lost;     /* events overwritten before the broker read them */
+    uint64_t rejected; /* records that made no sense */
+    uint64_t ended;    /* spans so far */
+    uint32_t span_count, gauge_count;
+    char label[48];
+    char comm[16];
+    uint64_t reserved[8];
+    struct layout_gauge gauges[LAYOUT_SESSION_GAUGES];
+    struct layout_span spans[LAYOUT_SESSION_SPANS]; /* in the order of their start */
+};
+_Static_assert(sizeof(struct layout_session) % 8 == 0, "session layout");
+
+enum event_type {
+    EVENT_ATTACH = 1,
+    EVENT_DETACH = 2,
+    EVENT_BEGIN = 3,
+    EVENT_STEP = 4,
+    EVENT_END = 5,
+    EVENT_INSTANT = 6,
+    EVENT_USAGE = 7, /* what an ended span took, one a device, after the sample that follows its end */
+    EVENT_TYPE_COUNT
+};
+enum event_flag {
+    EVENT_ABANDONED = 1, /* END: its client went away without ending it */
+    EVENT_RECOVERED = 2  /* BEGIN, END: events were lost, and this one was concluded from the state that the client keeps */
+};
+
+/* Numbers of one device over an interval; NaN = unknown. See usage.h. */
+struct layout_usage {
+    uint32_t device; /* slot */
+    uint32_t flags;  /* enum usage_flag */
+    uint64_t samples;
+    double seconds, sampled_seconds;
+    double energy, net_energy;   /* J */
+    double busy_mean, busy_peak; /* % */
+    double throttled_seconds;
+    double vram_mean, vram_peak, unified_peak, own_vram_peak; /* bytes */
+    double temperature_peak;                                  /* degrees C */
+};
+_Static_assert(sizeof(struct layout_usage) == 112, "usage layout");
+
+struct layout_event {
+    uint64_t mono_ns, real_ns;
+    uint32_t type, flags;
+    uint32_t slot, generation; /* of the session */
+    uint32_t pid, uid;
+    uint64_t span, parent, devices;
+    union {
+        struct { /* all but USAGE; ATTACH and DETACH have the label as name */
+            double value, max;
+            uint64_t start_ns;
+            char job[48];
+            char node[32];
+            char name[64];
+            uint64_t reserved[2];
+        };
+        struct {                 /* USAGE */
+            uint64_t end_ticket; /* of the span's END in this ring: it has the texts */
+            struct layout_usage usage;
+            uint64_t unused[8];
+        };
+    };
+};
+_Static_assert(sizeof(struct layout_event) == 248, "event layout");
 
 /* Bytes of a ring slot that holds `payload` bytes and a stamp, rounded up to whole lines. */
 #define LAYOUT_SLOT_BYTES(payload) ((uint32_t)(((payload) + 8 + 63) / 64 * 64))

@@ -102,6 +102,28 @@ int lock_held(const char *directory);
  * and what is printed would be written into it. First thing in every main. */
 void process_open_standard_files(void);
 
+/* --- memory between two processes ----------------------------------------------------------------------------------------- */
+/* Creates anonymous memory of a fixed size, zero-filled for real, that nobody can shrink or grow any more; `*file` is for the one
+ * process that shall write it. Mapped here read-only: what the other end does to it cannot fault us. REGION_E... */
+int sealed_create(size_t bytes, const void **memory, int *file);
+/* Maps such memory read-write, and closes nothing. A forked child does not inherit the mapping. */
+int sealed_map(int file, size_t bytes, void **memory);
+void sealed_unmap(const void *memory, size_t bytes);
+
+/* --- threads and processes ------------------------------------------------------------------------------------------------- */
+/* Guards a handle's private memory for less than a microsecond at a time. */
+struct platform_mutex {
+    uint64_t storage[8];
+};
+void mutex_init(struct platform_mutex *mutex);
+void mutex_lock(struct platform_mutex *mutex);
+void mutex_unlock(struct platform_mutex *mutex);
+void mutex_destroy(struct platform_mutex *mutex);
+
+/* A word that is *mark for as long as this is the same process, and something else in every forked child of it: to know one's own
+ * child for the price of a load. NULL where there is no memory. */
+const shm_word32 *fork_canary(uint32_t *mark);
+
 /* --- places ------------------------------------------------------------------------------------------------------------ */
 enum { PLACE_PATH_MAX = 1024 };
 #define PLACE_SEGMENT "telemetry"

@@ -44,6 +44,8 @@ void segment_entry(const struct segment_writer *writer, enum region_type type, u
 void segment_set_period(struct segment_writer *writer, uint64_t period_ns);
 /* After all rings of a tick: beat, tick number, wake word, wake-up. */
 void segment_announce(struct segment_writer *writer, uint64_t tick);
+/* After a merge of annotations between ticks: wake word and wake-up. */
+void segment_wake(struct segment_writer *writer);
 /* A sign of life between ticks. */
 void segment_beat(struct segment_writer *writer);
 void segment_set_devices(struct segment_writer *writer, uint32_t count);
@@ -75,6 +77,7 @@ struct segment_view {
     struct layout_region device, device_front, device_ring, device_coarse;
     struct layout_region host, host_front, host_ring, host_coarse;
     struct layout_region stats, schema, provider;
+    struct layout_region session, event; /* count 0 in a segment of ABI 1.0 */
 };
 
 enum view_error { VIEW_OK = 0, VIEW_EVERSION = -1, VIEW_ECORRUPT = -2, VIEW_EINIT = -3 };
@@ -86,6 +89,7 @@ int segment_view(struct segment_view *view, void *memory, size_t bytes, char *me
 /* Readers' ring views; `device` < device_slots. They hold pointers only, cheap to make. */
 void view_device_series(const struct segment_view *view, uint32_t device, struct series *out);
 void view_host_series(const struct segment_view *view, struct series *out);
+/* `index` below the region's count. REGION_EVENT's one element is a ring of many records rather than an entry. */
 void view_entry(const struct segment_view *view, enum region_type type, uint32_t index, struct ring *out);
 /* Devices in use, never above device_slots. */
 uint32_t view_device_count(const struct segment_view *view);

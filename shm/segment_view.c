@@ -27,6 +27,8 @@ static const struct wanted wanted_regions[] = {
     {REGION_STATS, 0, true, LAYOUT_SLOT_BYTES(sizeof(struct layout_stats)), PLACE(stats)},
     {REGION_SCHEMA, 0, false, 2, PLACE(schema)},
     {REGION_PROVIDER, 0, true, LAYOUT_SLOT_BYTES(sizeof(struct layout_provider)), PLACE(provider)},
+    {REGION_SESSION, 0, true, LAYOUT_SLOT_BYTES(sizeof(struct layout_session)), PLACE(session)},
+    {REGION_EVENT, 0, true, LAYOUT_SLOT_BYTES(sizeof(struct layout_event)), PLACE(event)},
 };
 
 static bool power_of_two(uint32_t value) { return value != 0 && (value & (value - 1)) == 0; }
@@ -58,7 +60,8 @@ static bool take_region(struct segment_view *view, const struct layout_header *h
         memcpy((char *)view + want->place, region, sizeof *region);
         return true;
     }
-    return false;
+    memset((char *)view + want->place, 0, sizeof(struct layout_region));
+    return want->type >= REGION_SESSION; /* came with ABI 1.1: a segment without it is sound, and the count is 0 */
 }
 
 static int check_header(const struct layout_header *header, size_t bytes, char *message, size_t size)
@@ -164,6 +167,8 @@ void view_entry(const struct segment_view *view, enum region_type type, uint32_t
     case REGION_DEVICE: bind_element(view, &view->device, NULL, index, sizeof(struct layout_device), out); break;
     case REGION_HOST: bind_element(view, &view->host, NULL, index, sizeof(struct layout_host), out); break;
     case REGION_STATS: bind_element(view, &view->stats, NULL, index, sizeof(struct layout_stats), out); break;
+    case REGION_SESSION: bind_element(view, &view->session, NULL, index, sizeof(struct layout_session), out); break;
+    case REGION_EVENT: bind_element(view, &view->event, NULL, index, sizeof(struct layout_event), out); break;
     default: bind_element(view, &view->provider, NULL, index, sizeof(struct layout_provider), out); break;
     }
 }

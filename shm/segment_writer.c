@@ -48,6 +48,8 @@ static void plan_make(struct plan *plan, const struct segment_config *config)
     plan_rings(plan, REGION_HOST, 0, 1, LAYOUT_ENTRY_DEPTH, sizeof(struct layout_host));
     plan_rings(plan, REGION_STATS, 0, 1, LAYOUT_ENTRY_DEPTH, sizeof(struct layout_stats));
     plan_rings(plan, REGION_PROVIDER, 0, config->provider_slots, LAYOUT_ENTRY_DEPTH, sizeof(struct layout_provider));
+    plan_rings(plan, REGION_SESSION, 0, LAYOUT_SESSION_SLOTS, LAYOUT_ENTRY_DEPTH, sizeof(struct layout_session));
+    plan_rings(plan, REGION_EVENT, 0, 1, LAYOUT_EVENT_DEPTH, sizeof(struct layout_event));
     plan_add(plan, REGION_SCHEMA, 0, 1, 0, (uint32_t)metrics_schema_json(NULL, 0), schema);
 }
 
@@ -74,6 +76,8 @@ static size_t region_payload_words(uint16_t type)
     case REGION_DEVICE: return LAYOUT_WORDS(sizeof(struct layout_device));
     case REGION_HOST: return LAYOUT_WORDS(sizeof(struct layout_host));
     case REGION_STATS: return LAYOUT_WORDS(sizeof(struct layout_stats));
+    case REGION_SESSION: return LAYOUT_WORDS(sizeof(struct layout_session));
+    case REGION_EVENT: return LAYOUT_WORDS(sizeof(struct layout_event));
     default: return LAYOUT_WORDS(sizeof(struct layout_provider));
     }
 }
@@ -228,7 +232,7 @@ void segment_set_period(struct segment_writer *writer, uint64_t period_ns) { wor
 
 void segment_beat(struct segment_writer *writer) { word_set(&writer->header->beat, word_peek(&writer->header->beat) + 1); }
 
-static void wake_readers(struct segment_writer *writer)
+void segment_wake(struct segment_writer *writer)
 {
     word32_add(&writer->header->wake, 1);
     wake_all(&writer->header->wake);
@@ -238,7 +242,7 @@ void segment_announce(struct segment_writer *writer, uint64_t tick)
 {
     segment_beat(writer);
     word_set(&writer->header->tick, tick);
-    wake_readers(writer);
+    segment_wake(writer);
 }
 
 void segment_set_devices(struct segment_writer *writer, uint32_t count) { word_set(&writer->header->device_count, count); }
@@ -256,7 +260,7 @@ bool segment_in_place(const struct segment_writer *writer, const char *directory
 void segment_mark(struct segment_writer *writer, enum segment_state state)
 {
     word32_set(&writer->header->state, (uint32_t)state);
-    wake_readers(writer);
+    segment_wake(writer);
 }
 
 void segment_close(struct segment_writer *writer) { region_destroy(&writer->region); }

@@ -68,8 +68,11 @@ enum gputap_error {
     GPUTAP_EEMPTY = -8,    /* nothing was sampled yet */
     GPUTAP_ETIMEDOUT = -9, /* gputap_wait: nothing new in time */
     GPUTAP_ENOMEM = -10,
-    GPUTAP_ESYSTEM = -11, /* a system call failed; see gputap_message */
-    GPUTAP_ESIZE = -12    /* a buffer or a sized struct is too small */
+    GPUTAP_ESYSTEM = -11,   /* a system call failed; see gputap_message */
+    GPUTAP_ESIZE = -12,     /* a buffer or a sized struct is too small */
+    GPUTAP_EFORKED = -13,   /* annotating with what the parent process attached; gputap_attach again */
+    GPUTAP_EDETACHED = -14, /* annotating before gputap_attach */
+    GPUTAP_EFULL = -15      /* 32 spans are open: this one is counted as dropped */
 };
 
 /* Bits of gputap_status. RESTARTED and CHANGED are told once: the call that returns them clears them. */
@@ -175,6 +178,7 @@ typedef struct gputap_device {
     double gfx_clock_max, memory_clock_max;                                                       /* MHz */
     double temperature_edge_critical, temperature_junction_critical, temperature_memory_critical; /* degrees C */
     double temperature_slowdown;
+    double idle_watts; /* power while nothing runs, as seen so far */
 } gputap_device;
 #define GPUTAP_DEVICE_INIT                                                                                                         \
     {                                                                                                                              \
@@ -236,6 +240,8 @@ typedef struct gputap_stats {
     uint64_t publish_ns, broker_cpu_ns, workers_cpu_ns;
     uint64_t workers_alive, worker_restarts, workers_killed, workers_abandoned;
     uint64_t bad_messages, recreated;
+    uint64_t sessions_open, sessions_total, sessions_refused;
+    uint64_t events, events_lost, records_rejected;
 } gputap_stats;
 #define GPUTAP_STATS_INIT                                                                                                          \
     {                                                                                                                              \
@@ -317,6 +323,238 @@ GPUTAP_API int gputap_next(gputap *tap, gputap_cursor *cursor, gputap_snapshot *
  * reaches far enough, else from the one-second ring (metrics without history are NaN there). */
 GPUTAP_API int gputap_history(gputap *tap, int device, const int *metrics, int count, int seconds, int points, int64_t *times_ms,
                               double *rows);
+
+/* Waits until anything is new: a tick, or an annotation merged between two. *change is opaque; begin with 0, which returns at once.
+ * Otherwise like gputap_wait. */
+GPUTAP_API int gputap_wait_change(gputap *tap, uint64_t *change, int timeout_ms);
+
+/* --- annotations ------------------------------------------------------------------------------------------------------------
+ * A process says what it does, and gets back what that took. Every call returns at once, whether a broker runs, is stopped, or is
+ * not there: then calls succeed all the same, what is open is told to the next broker, and what was over by then is counted as
+ * dropped. A handle has one session; any thread may call. After fork the child's session is disabled (GPUTAP_EFORKED) until it
+ * attaches one of its own. Connecting is done by these calls as they come by, at most every 250 ms, by no thread of its own: a
+ * caller that says nothing for long calls gputap_poll now and then.
+ *
+ * Texts are UTF-8 and are cut at a whole character: label 47 bytes, job 47, node 31, name 63. NULL is the empty text. */
+
+enum { GPUTAP_MAX_SPANS = 32, GPUTAP_MAX_GAUGES = 16, GPUTAP_SPAN_DEVICES = 64 };
+
+/* Flags of a usage. */
+enum gputap_usage_flags {
+    GPUTAP_USAGE_PARTIAL = 1,   /* the records of the start are gone: seconds are right, sums and peaks cover the rest */
+    GPUTAP_USAGE_ESTIMATED = 2, /* no sample inside, or none after the end yet: the last power and load were carried on */
+    GPUTAP_USAGE_SHARED = 4,    /* another session's span overlapped: the numbers are the device's, not the process's */
+    GPUTAP_USAGE_UNIFIED = 8    /* vram_mean is of the unified pair of an APU */
+};
+
+/* What an interval took on one device. NaN = unknown. */
+typedef struct gputap_usage {
+    int32_t device;   /* number of the handle */
+    uint32_t flags;   /* enum gputap_usage_flags */
+    uint64_t samples; /* inside the interval */
+    double seconds;
+    double sampled_seconds;      /* of them, while the device was awake and read */
+    double energy;               /* J */
+    double net_energy;           /* J above what the device draws while idle */
+    double busy_mean, busy_peak; /* % */
+    double throttled_seconds;
+    double vram_mean, vram_peak; /* bytes of the device, all processes */
+    double unified_peak;         /* bytes, on a unified pool */
+    double own_vram_peak;        /* bytes: the largest `reserved` that the session's gauge told */
+    double temperature_peak;     /* degrees C, edge, else junction */
+    double reserved[4];
+} gputap_usage;
+
+/* What the device took between two times of the broker's monotonic clock (gputap_snapshot.mono_ns, gputap_now). An end of 0 is
+ * now. Errors: EINVAL, ENOBROKER, ENODEV, EEMPTY, EAGAIN. */
+GPUTAP_API int gputap_usage_between(gputap *tap, int device, uint64_t start_ns, uint64_t end_ns, gputap_usage *out);
+/* The broker's monotonic clock now, right also where this process has another (time namespaces); 0 while not attached. */
+GPUTAP_API uint64_t gputap_now(gputap *tap);
+
+/* Opens this handle's session under a label. 0 also where no broker is. Attaching again changes the label and ends what is open.
+ * Errors: EINVAL, ENOMEM. */
+GPUTAP_API int gputap_attach(gputap *tap, const char *label);
+/* Ends it, open spans as abandoned. gputap_close does the same. */
+GPUTAP_API int gputap_detach(gputap *tap);
+/* Connects, re-connects and tells what is open, as far as that is due. 1 while the broker has the session, 0 while it does not
+ * (then gputap_message says why), or negative. */
+GPUTAP_API int gputap_poll(gputap *tap);
+/* Asks the broker to sample at least every period_ms (1..60000; 0 takes the wish back), for as long as the handle is open. The
+ * fastest wish of all clients is in force, never under the broker's --min-period. Needs no session. */
+GPUTAP_API int gputap_request_period(gputap *tap, int period_ms);
+
+/* Begins a piece of work: job (which run it belongs to), node (its number or name there), name (what it is). parent: id of an open
+ * span or 0. devices: count numbers of devices that it uses, count 0 = all. *span is its id, never 0 and never used twice.
+ * Errors: EINVAL, ENODEV, EFULL, EDETACHED, EFORKED; *span is then 0, which step and end accept and ignore. */
+GPUTAP_API int gputap_span_begin(gputap *tap, const char *job, const char *node, const char *name, uint64_t parent,
+                                 const int *devices, int count, uint64_t *span);
+/* Progress: value of max; max <= 0 = how much is not known. Rings no bell: costs tens of nanoseconds. */
+GPUTAP_API int gputap_span_step(gputap *tap, uint64_t span, double value, double max);
+/* Ends it. usage (may be NULL) gets one element a device of the span, at most `capacity`, as known now: mostly `estimated`, since
+ * the sample that closes the span is still to come. Returns how many. The final numbers are in the event GPUTAP_EVENT_USAGE.
+ * Children that are open stay open. An unknown id is EINVAL. */
+GPUTAP_API int gputap_span_end(gputap *tap, uint64_t span, gputap_usage *usage, int capacity);
+/* Something that happened, without length. */
+GPUTAP_API int gputap_instant(gputap *tap, const char *job, const char *node, const char *name);
+/* What the session's own allocator holds on a device, in bytes; UINT64_MAX = unknown. For 16 devices at most. */
+GPUTAP_API int gputap_gauge(gputap *tap, int device, uint64_t allocated, uint64_t reserved, uint64_t dynamic);
+
+typedef struct gputap_annotator {
+    uint32_t size;
+    uint32_t connected;  /* the broker has the session */
+    int32_t slot;        /* in gputap_session_info; -1 while not connected */
+    uint32_t generation; /* of that slot */
+    uint64_t dropped;    /* spans beyond 32, and events that no broker has heard */
+    uint32_t open_spans;
+    uint32_t connects; /* how often a broker has granted it */
+} gputap_annotator;
+#define GPUTAP_ANNOTATOR_INIT                                                                                                      \
+    {                                                                                                                              \
+        .size = sizeof(gputap_annotator)                                                                                           \
+    }
+GPUTAP_API int gputap_annotator_info(gputap *tap, gputap_annotator *out);
+
+/* --- what the sessions of this machine say -------------------------------------------------------------------------------------
+ */
+
+typedef struct gputap_span {
+    uint64_t id, parent;
+    uint64_t start_ns;    /* broker's monotonic clock */
+    int64_t start_ms;     /* Unix milliseconds */
+    double seconds;       /* so far */
+    double value, max;    /* progress; max <= 0 = unknown */
+    uint32_t shared;      /* 1: another session's span overlaps on one of the devices */
+    int32_t device_count; /* 0 = all */
+    int16_t devices[GPUTAP_SPAN_DEVICES];
+    char job[48];
+    char node[32];
+    char name[64];
+} gputap_span;
+
+typedef struct gputap_gauge_value {
+    int32_t device;
+    uint32_t reserved0;
+    uint64_t allocated, reserved, dynamic; /* bytes, UINT64_MAX = unknown */
+} gputap_gauge_value;
+
+typedef struct gputap_session {
+    uint32_t size;
+    int32_t slot;
+    uint32_t generation; /* of the slot: names the session together with it, within an epoch */
+    uint32_t pid, uid;   /* as the broker sees them */
+    uint32_t mine;       /* 1: this handle's */
+    int64_t since_ms;    /* Unix milliseconds */
+    uint64_t dropped;    /* by the client */
+    uint64_t lost;       /* events that came faster than they were read */
+    uint64_t rejected;   /* records that made no sense */
+    uint64_t ended;      /* spans so far */
+    uint32_t span_count, gauge_count;
+    char label[48];
+    char comm[16]; /* name of the process */
+    gputap_gauge_value gauges[GPUTAP_MAX_GAUGES];
+} gputap_session;
+#define GPUTAP_SESSION_INIT                                                                                                        \
+    {                                                                                                                              \
+        .size = sizeof(gputap_session)                                                                                             \
+    }
+
+/* How many slots there are (0 with a broker of before 0.2). */
+GPUTAP_API int gputap_session_slots(gputap *tap);
+/* The session in a slot, and its open spans in the order of their start, at most `capacity` of them (spans may be NULL): one
+ * consistent copy. Returns the number of spans filled in, GPUTAP_EEMPTY for a free slot. */
+GPUTAP_API int gputap_session_info(gputap *tap, int slot, gputap_session *out, gputap_span *spans, int capacity);
+
+enum gputap_event_type {
+    GPUTAP_EVENT_ATTACH = 1,
+    GPUTAP_EVENT_DETACH = 2,
+    GPUTAP_EVENT_BEGIN = 3,
+    GPUTAP_EVENT_STEP = 4, /* at most ten a second and span */
+    GPUTAP_EVENT_END = 5,
+    GPUTAP_EVENT_INSTANT = 6,
+    GPUTAP_EVENT_USAGE = 7 /* final numbers of an ended span, one a device, after the sample that follows its end */
+};
+enum gputap_event_flags {
+    GPUTAP_EVENT_ABANDONED = 1, /* END: the client went away without ending it */
+    GPUTAP_EVENT_RECOVERED = 2, /* BEGIN, END: concluded from what the client has open, since events were lost */
+    GPUTAP_EVENT_NO_TEXTS = 4   /* USAGE: the span's END is overwritten already */
+};
+
+typedef struct gputap_event {
+    uint32_t size;
+    uint32_t type;  /* enum gputap_event_type */
+    uint32_t flags; /* enum gputap_event_flags */
+    int32_t slot;   /* of the session */
+    uint32_t generation;
+    uint32_t pid, uid;
+    int32_t device_count; /* 0 = all */
+    int16_t devices[GPUTAP_SPAN_DEVICES];
+    uint64_t span, parent;
+    uint64_t mono_ns;  /* broker's monotonic clock */
+    int64_t real_ms;   /* Unix milliseconds */
+    double value, max; /* progress */
+    double seconds;    /* END, STEP: since the begin */
+    char job[48];
+    char node[32];
+    char name[64];      /* ATTACH, DETACH: the label */
+    char label[48];     /* of the session, where its slot is still its own */
+    gputap_usage usage; /* USAGE */
+} gputap_event;
+#define GPUTAP_EVENT_INIT                                                                                                          \
+    {                                                                                                                              \
+        .size = sizeof(gputap_event)                                                                                               \
+    }
+
+/* Positions a cursor (its member device is unused) on the events of all sessions; gputap_next_event is to it what gputap_next is to
+ * samples. The last 8192 events are kept. */
+GPUTAP_API int gputap_event_cursor_init(gputap *tap, gputap_cursor *cursor, int start);
+GPUTAP_API int gputap_next_event(gputap *tap, gputap_cursor *cursor, gputap_event *out);
+
+/* --- answers ---------------------------------------------------------------------------------------------------------------------
+ */
+
+/* How much memory there really is for work on a device, in bytes; UINT64_MAX = unknown. */
+typedef struct gputap_memory_info {
+    uint32_t size;
+    uint32_t pool; /* enum gputap_pool */
+    uint64_t vram_total, vram_used, vram_free;
+    uint64_t gtt_total, gtt_used, gtt_free;
+    uint64_t host_total, host_available;
+    uint64_t effective_free; /* discrete: VRAM free; unified: VRAM free plus the smaller of GTT free and host available */
+    uint64_t own;            /* this process's share: what the handle's gauge told as reserved */
+    uint64_t others;         /* the rest of what is used */
+    uint64_t age_ns;
+} gputap_memory_info;
+#define GPUTAP_MEMORY_INIT                                                                                                         \
+    {                                                                                                                              \
+        .size = sizeof(gputap_memory_info)                                                                                         \
+    }
+GPUTAP_API int gputap_memory(gputap *tap, int device, gputap_memory_info *out);
+/* Do `bytes` more fit? 1 yes, 0 no, negative where that is not known. *margin (may be NULL): what is left over, or negative, what
+ * is missing. */
+GPUTAP_API int gputap_fits(gputap *tap, int device, uint64_t bytes, int64_t *margin);
+/* For the log after an allocation failed: pools, who holds what, the last seconds. Returns the text's length without its NUL;
+ * writes at most size bytes. */
+GPUTAP_API int gputap_oom_report(gputap *tap, int device, char *out, size_t size);
+
+/* How to run inference on an architecture. Advice from a table of this library, no measurement. */
+typedef struct gputap_tuning_info {
+    uint32_t size;
+    uint32_t unified;           /* 1: an APU */
+    int32_t tile_min, tile_max; /* pixels, for tiled VAE work */
+    int32_t batch_cap;
+    uint32_t known; /* 0: the vendor's default row */
+    char arch[16];
+    char family[24];   /* rdna3_5, cdna, ampere, xe_hpg, ... */
+    char precision[8]; /* fp16, bf16 or fp32 */
+} gputap_tuning_info;
+#define GPUTAP_TUNING_INIT                                                                                                         \
+    {                                                                                                                              \
+        .size = sizeof(gputap_tuning_info)                                                                                         \
+    }
+/* By name of architecture: gfx1151 (what follows a ':' is ignored), sm_86 or 8.6, ... Needs no broker. */
+GPUTAP_API int gputap_tuning(const char *arch, gputap_tuning_info *out);
+/* Of a device, by its arch, vendor and pool. */
+GPUTAP_API int gputap_device_tuning(gputap *tap, int device, gputap_tuning_info *out);
 
 GPUTAP_API int gputap_provider_count(gputap *tap);
 GPUTAP_API int gputap_provider_info(gputap *tap, int provider, gputap_provider *out);

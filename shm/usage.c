@@ -1,0 +1,261 @@
+/* Both rings are walked from new to old, until a record lies before the start. What the interval took is the difference of two
+ * running sums, each interpolated between the records on its two sides; peaks are of the records inside. */
+#include "shm/usage.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "shm/metrics.h"
+
+/* One record of either ring, as far as it concerns us. Levels are NaN where unknown. */
+struct mark {
+    bool known;
+    bool sampling; /* the device was being sampled then */
+    uint64_t mono_ns;
+    double sums[ACCUMULATE_COUNT];
+    double power, busy, vram, unified, temperature, throttle;
+    bool energy_known;
+};
+
+struct walk {
+    const struct usage_request *request;
+    struct mark start_before, start_after, end_before, end_after;
+    struct mark oldest; /* of the fine ring */
+    struct mark newest;
+    uint64_t samples;
+    bool energy_known, busy_known, throttle_known, vram_known, unified_known;
+    double busy_peak, vram_peak, unified_peak, temperature_peak;
+};
+
+static double level(const struct layout_snapshot *sample, int metric)
+{
+    int count;
+    if (!metrics_valid(sample->valid, metric))
+        return (double)NAN;
+    double value = metrics_as_double(&metrics_table(false, &count)[metric], sample->metrics[metric]);
+    return isfinite(value) ? value : (double)NAN;
+}
+
+static double either(double first, double second) { return isnan(first) ? second : first; }
+
+static void mark_of_sample(const struct layout_snapshot *sample, struct mark *out)
+{
+    unsigned state = (unsigned)(sample->state & 0xFF);
+    *out = (struct mark){.known = true,
+                         .sampling = state == DEVICE_OK || state == DEVICE_SETTLING,
+                         .mono_ns = sample->mono_ns,
+                         .power = either(level(sample, METRIC_POWER_NOW), level(sample, METRIC_POWER_AVERAGE)),
+                         .busy = level(sample, METRIC_GFX_BUSY),
+                         .vram = level(sample, METRIC_VRAM_USED),
+                         .unified = level(sample, METRIC_UNIFIED_USED),
+                         .temperature = either(level(sample, METRIC_TEMPERATURE_EDGE), level(sample, METRIC_TEMPERATURE_JUNCTION)),
+                         .throttle = level(sample, METRIC_THROTTLE)};
+    out->energy_known = !isnan(out->power) || metrics_valid(sample->valid, METRIC_ENERGY);
+    memcpy(out->sums, sample->sums, sizeof out->sums);
+}
+
+static double coarse_level(const struct layout_coarse *second, int metric)
+{
+    int count;
+    int place = metrics_table(false, &count)[metric].coarse;
+    bool known = place >= 0 && ((second->valid >> place) & 1) && isfinite(second->maximum[place]);
+    return known ? second->maximum[place] : (double)NAN;
+}
+
+static void mark_of_second(const struct layout_coarse *second, struct mark *out)
+{
+    unsigned state = (unsigned)(second->state & 0xFF);
+    *out = (struct mark){
+        .known = true,
+        .sampling = state == DEVICE_OK || state == DEVICE_SETTLING,
+        .mono_ns = second->end_mono_ns,
+        .power = either(coarse_level(second, METRIC_POWER_NOW), coarse_level(second, METRIC_POWER_AVERAGE)),
+        .busy = coarse_level(second, METRIC_GFX_BUSY),
+        .vram = coarse_level(second, METRIC_VRAM_USED),
+        .unified = coarse_level(second, METRIC_UNIFIED_USED),
+        .temperature = either(coarse_level(second, METRIC_TEMPERATURE_EDGE), coarse_level(second, METRIC_TEMPERATURE_JUNCTION)),
+        .throttle = (double)NAN};
+    out->energy_known = !isnan(out->power);
+    memcpy(out->sums, second->sums, sizeof out->sums);
+}
+
+static void raise_peak(double *peak, double value)
+{
+    if (!isnan(value) && (isnan(*peak) || value > *peak))
+        *peak = value;
+}
+
+static void add_peaks(struct walk *walk, const struct mark *mark)
+{
+    raise_peak(&walk->busy_peak, mark->busy);
+    raise_peak(&walk->vram_peak, mark->vram);
+    raise_peak(&walk->unified_peak, mark->unified);
+    raise_peak(&walk->temperature_peak, mark->temperature);
+}
+
+/* A record that lies inside, or next to it on either side, says which sums mean anything at all. */
+static void add_knowledge(struct walk *walk, const struct mark *mark)
+{
+    walk->energy_known |= mark->energy_known;
+    walk->busy_known |= !isnan(mark->busy);
+    walk->throttle_known |= !isnan(mark->throttle);
+    walk->vram_known |= !isnan(mark->vram) || !isnan(mark->unified);
+    walk->unified_known |= !isnan(mark->unified);
+}
+
+/* Records come from new to old. `whole_inside`: everything that the record tells of lies inside. True when it was the last one
+ * needed. */
+static bool step(struct walk *walk, const struct mark *mark, bool whole_inside)
+{
+    uint64_t start = walk->request->start_ns, end = walk->request->end_ns;
+    if (!walk->newest.known)
+        walk->newest = *mark;
+    if (mark->mono_ns >= end)
+        walk->end_after = *mark;
+    if (mark->mono_ns <= end && !walk->end_before.known)
+        walk->end_before = *mark;
+    if (mark->mono_ns >= start)
+        walk->start_after = *mark;
+    if (mark->mono_ns <= end)
+        add_knowledge(walk, mark);
+    if (whole_inside)
+        add_peaks(walk, mark);
+    if (mark->mono_ns > start)
+        return false;
+    walk->start_before = *mark;
+    return true;
+}
+
+/* False when the fine ring does not reach back to the start. */
+static bool walk_samples(struct walk *walk, const struct ring *ring)
+{
+    union {
+        struct layout_snapshot sample;
+        uint64_t words[LAYOUT_SNAPSHOT_WORDS - 1];
+    } raw;
+    struct mark mark;
+    uint64_t head = ring_head(ring);
+    uint64_t start = walk->request->start_ns, end = walk->request->end_ns;
+    for (uint64_t back = 1; back <= ring->mask + 1; back++) {
+        if (ring_read(ring, head - back, raw.words) != RING_OK)
+            return false;
+        mark_of_sample(&raw.sample, &mark);
+        bool inside = mark.mono_ns >= start && mark.mono_ns <= end;
+        walk->samples += inside;
+        walk->oldest = mark;
+        if (step(walk, &mark, inside))
+            return true;
+    }
+    return false;
+}
+
+static void walk_seconds(struct walk *walk, const struct ring *coarse)
+{
+    union {
+        struct layout_coarse second;
+        uint64_t words[LAYOUT_COARSE_WORDS - 1];
+    } raw;
+    struct mark mark;
+    uint64_t head = ring_head(coarse);
+    for (uint64_t back = 1; back <= coarse->mask + 1; back++) {
+        if (ring_read(coarse, head - back, raw.words) != RING_OK)
+            return;
+        if (walk->oldest.known && raw.second.end_mono_ns >= walk->oldest.mono_ns)
+            continue; /* the samples told it better */
+        mark_of_second(&raw.second, &mark);
+        bool inside = raw.second.start_mono_ns >= walk->request->start_ns && mark.mono_ns <= walk->request->end_ns;
+        if (inside && raw.second.samples < 1000000)
+            walk->samples += raw.second.samples;
+        if (step(walk, &mark, inside))
+            return;
+    }
+}
+
+/* The sums as they will be at `when`, if what the record says goes on. */
+static void carry_on(const struct mark *from, uint64_t when, uint64_t gap_ns, double sums[ACCUMULATE_COUNT])
+{
+    uint64_t step_ns = when > from->mono_ns ? when - from->mono_ns : 0;
+    double seconds = from->sampling ? (double)(step_ns < gap_ns ? step_ns : gap_ns) / 1e9 : 0;
+    double memory = either(from->unified, from->vram);
+    memcpy(sums, from->sums, sizeof from->sums);
+    sums[ACCUMULATE_SAMPLED] += seconds;
+    sums[ACCUMULATE_ENERGY] += isnan(from->power) ? 0 : from->power * seconds;
+    sums[ACCUMULATE_BUSY] += isnan(from->busy) ? 0 : from->busy / 100 * seconds;
+    sums[ACCUMULATE_VRAM] += isnan(memory) ? 0 : memory * seconds;
+    sums[ACCUMULATE_THROTTLED] += from->throttle > 0 ? seconds : 0;
+}
+
+static void sums_at(uint64_t when, const struct mark *before, const struct mark *after, uint64_t gap_ns,
+                    double sums[ACCUMULATE_COUNT])
+{
+    if (!before->known) {
+        memcpy(sums, after->sums, sizeof after->sums);
+    } else if (!after->known) {
+        carry_on(before, when, gap_ns, sums);
+    } else {
+        uint64_t span = after->mono_ns - before->mono_ns;
+        double part = span > 0 ? (double)(when - before->mono_ns) / (double)span : 0;
+        for (int i = 0; i < ACCUMULATE_COUNT; i++)
+            sums[i] = before->sums[i] + part * (after->sums[i] - before->sums[i]);
+    }
+}
+
+static double known_or_nan(bool known, double value) { return known && isfinite(value) && value >= 0 ? value : (double)NAN; }
+
+static void conclude(struct walk *walk, struct layout_usage *out)
+{
+    const struct usage_request *request = walk->request;
+    double from[ACCUMULATE_COUNT], to[ACCUMULATE_COUNT], took[ACCUMULATE_COUNT];
+    sums_at(request->start_ns, &walk->start_before, &walk->start_after, request->gap_ns, from);
+    sums_at(request->end_ns, &walk->end_before, &walk->end_after, request->gap_ns, to);
+    for (int i = 0; i < ACCUMULATE_COUNT; i++)
+        took[i] = to[i] - from[i] > 0 ? to[i] - from[i] : to[i] - from[i] <= 0 ? 0 : (double)NAN;
+    double sampled = took[ACCUMULATE_SAMPLED];
+    if (walk->samples == 0)
+        add_peaks(walk, walk->end_before.known ? &walk->end_before : &walk->end_after);
+    if (walk->end_after.known)
+        add_knowledge(walk, &walk->end_after);
+    out->samples = walk->samples;
+    out->sampled_seconds = known_or_nan(true, sampled);
+    out->energy = known_or_nan(walk->energy_known, took[ACCUMULATE_ENERGY]);
+    double idle = request->idle_watts * sampled;
+    out->net_energy = known_or_nan(walk->energy_known && request->idle_watts > 0, out->energy > idle ? out->energy - idle : 0);
+    out->throttled_seconds = known_or_nan(walk->throttle_known, took[ACCUMULATE_THROTTLED]);
+    out->busy_mean = known_or_nan(walk->busy_known && sampled > 0, 100 * took[ACCUMULATE_BUSY] / sampled);
+    out->vram_mean = known_or_nan(walk->vram_known && sampled > 0, took[ACCUMULATE_VRAM] / sampled);
+    out->busy_peak = walk->busy_peak;
+    out->vram_peak = walk->vram_peak;
+    out->unified_peak = walk->unified_peak;
+    out->temperature_peak = walk->temperature_peak;
+    out->flags |= walk->start_before.known ? 0 : (uint32_t)USAGE_PARTIAL;
+    out->flags |= walk->samples > 0 && walk->end_after.known ? 0 : (uint32_t)USAGE_ESTIMATED;
+    out->flags |= request->unified && walk->unified_known ? (uint32_t)USAGE_UNIFIED : 0;
+}
+
+void usage_between(const struct ring *ring, const struct ring *coarse, const struct usage_request *request,
+                   struct layout_usage *out)
+{
+    const double unknown = (double)NAN;
+    struct walk walk = {
+        .request = request, .busy_peak = unknown, .vram_peak = unknown, .unified_peak = unknown, .temperature_peak = unknown};
+    uint64_t length = request->end_ns > request->start_ns ? request->end_ns - request->start_ns : 0;
+    *out = (struct layout_usage){.device = out->device,
+                                 .seconds = (double)length / 1e9,
+                                 .sampled_seconds = unknown,
+                                 .energy = unknown,
+                                 .net_energy = unknown,
+                                 .busy_mean = unknown,
+                                 .busy_peak = unknown,
+                                 .throttled_seconds = unknown,
+                                 .vram_mean = unknown,
+                                 .vram_peak = unknown,
+                                 .unified_peak = unknown,
+                                 .own_vram_peak = unknown,
+                                 .temperature_peak = unknown};
+    if (!walk_samples(&walk, ring))
+        walk_seconds(&walk, coarse);
+    if (walk.newest.known)
+        conclude(&walk, out);
+    else
+        out->flags |= USAGE_PARTIAL | USAGE_ESTIMATED;
+}
