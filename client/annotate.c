@@ -147,7 +147,7 @@ int gputap_detach(gputap *tap)
 
 int gputap_poll(gputap *tap)
 {
-    struct annotator *a;
+    struct annotator *a = NULL;
     char why[sizeof a->why];
     int result = annotator_enter(tap, &a);
     if (result != GPUTAP_OK)
