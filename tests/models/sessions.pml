@@ -197,6 +197,7 @@ inline take_events()
                 if
                 :: MEMORY(c, s).kind[at] == BEGIN && span > slots[s].last -> session_begin(span)
                 :: MEMORY(c, s).kind[at] == END && slots[s].open[span] -> session_end(span, false)
+                :: MEMORY(c, s).kind[at] == END && span > slots[s].last -> session_begin(span); session_end(span, false)
                 :: else /* concluded already */
                 fi
             fi;
