@@ -106,8 +106,8 @@ class Hostile(Scenario):
 
     def honest(self):
         """An honest client at a pace, for as long as the test; its turns are three nested spans."""
-        process = subprocess.Popen([str(BIN / "tests/annotator_tool"), "--label", "honest", "--nested", "2", "--pause-us", "5000", "--steps",
-                                    "2"], env=self.env, stdout=subprocess.PIPE, text=True)
+        command = [str(BIN / "tests/annotator_tool"), "--label", "honest", "--nested", "2", "--pause-us", "5000", "--steps", "2"]
+        process = subprocess.Popen(command, env=self.env, stdout=subprocess.PIPE, text=True)
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
@@ -148,8 +148,9 @@ class Hostile(Scenario):
         base = EVENTS_AT
         head = max(1, struct.unpack_from("<Q", client.memory, base + 64)[0])
         at = base + 128 + head % EVENTS_DEPTH * 256
-        body = struct.pack("<QQIIIIIIQQQddQ", rng.randrange(2 ** 64), 0, rng.randrange(9), 255, rng.randrange(64), 1, 1, 0, rng.randrange(2 ** 16),
-                           rng.randrange(2 ** 64), rng.randrange(2 ** 64), float("nan"), float("inf"), 0) + rng.randbytes(160)
+        any_word = lambda: rng.randrange(2 ** 64)  # noqa: E731
+        body = struct.pack("<QQIIIIIIQQQddQ", any_word(), 0, rng.randrange(9), 255, rng.randrange(64), 1, 1, 0, rng.randrange(2 ** 16),
+                           any_word(), any_word(), float("nan"), float("inf"), 0) + rng.randbytes(160)
         client.memory[at:at + 256] = struct.pack("<Q", (2 * head + 2) % 2 ** 64) + body[:248]
         struct.pack_into("<Q", client.memory, base + 64, (head + 1) % 2 ** 64)
 
@@ -223,7 +224,8 @@ class Hostile(Scenario):
         wait_for(lambda: not view.sessions(), 5, what="no session")
         wait_for(lambda: len(os.listdir("/proc/%d/fd" % self.broker.pid)) <= files, 5, what="no more files than before")
         print("  %.0f s, %d deeds, %d connections: broker at %.0f %% of a processor (%.1f %% before), honest client's %d spans complete, "
-              "its slowest call %.1f ms" % (SECONDS, deeds, self.connections, spent * 100, quiet * 100, len(begun), said["slowest_us"] / 1e3))
+              "its slowest call %.1f ms"
+              % (SECONDS, deeds, self.connections, spent * 100, quiet * 100, len(begun), said["slowest_us"] / 1e3))
         self.assertEqual([span for span, count in begun.items() if count != [1, 1]], [])
         self.assertGreater(len(begun), 20 * SECONDS)
         self.assertLess(spent, 0.9)

@@ -156,7 +156,8 @@ class Environments(Scenario):
     def check_usage(self, lines, name):
         self.assertEqual(lines[-1]["errors"], 0)
         self.assertAlmostEqual(lines[0]["usage"], 1.0, delta=0.15, msg=name)
-        final = wait_for(lambda: [e for e in self.usage_events(self.place) if 0.9 < e["seconds"] < 1.15], 5, what="final usage, " + name)[-1]
+        final = wait_for(lambda: [e for e in self.usage_events(self.place) if 0.9 < e["seconds"] < 1.15], 5,
+                         what="final usage, " + name)[-1]
         self.assertAlmostEqual(final["seconds"], lines[0]["usage"], delta=0.005, msg=name)
         self.assertGreater(final["energy"], 0)
         begun, ended = [next(e for e in self.view().events(self.place) if e["type"] == t) for t in ("begin", "end")]
