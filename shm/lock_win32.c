@@ -111,11 +111,11 @@ static bool write_pid(HANDLE file)
     return SetEndOfFile(file) && WriteFile(file, text, length, &wrote, &at) && wrote == length;
 }
 
+/* By the file's number alone: both are in one folder, and the volume of a file that was renamed is not always told. */
 static bool same_file(HANDLE held, const struct region_identity *named)
 {
     BY_HANDLE_FILE_INFORMATION info;
-    return GetFileInformationByHandle(held, &info) && info.dwVolumeSerialNumber == named->device &&
-           ((uint64_t)info.nFileIndexHigh << 32 | info.nFileIndexLow) == named->inode;
+    return GetFileInformationByHandle(held, &info) && ((uint64_t)info.nFileIndexHigh << 32 | info.nFileIndexLow) == named->inode;
 }
 
 static bool in_place(const char *directory, const char *name, int held)
