@@ -46,7 +46,7 @@ struct pool_events {
     void (*status)(void *context, int provider, uint32_t state, const char *message);
     /* One device of a worker's list; then `listed` with the ids that this provider's worker now has. */
     void (*device)(void *context, int provider, const struct layout_device *facts);
-    void (*listed)(void *context, int provider, const char *only, const char (*ids)[48], int count);
+    void (*listed)(void *context, int provider, const char *only, const char (*ids)[48], int count, bool beyond);
     void (*host)(void *context, const struct layout_host *facts);
     void (*sample)(void *context, int provider, const char *id, int gone, const struct sample *sample);
     void (*host_sample)(void *context, const struct sample *sample);
@@ -60,6 +60,7 @@ struct pool {
     pid_t zombies[POOL_MAX_WORKERS]; /* killed, not reaped yet */
     uint64_t killed_ns[POOL_MAX_WORKERS];
     uint64_t period_ns;
+    bool at_work; /* see struct message_tick */
     uint64_t alive, restarts, killed, bad_messages, reaped_cpu_ns;
 };
 

@@ -3,6 +3,7 @@
 #include <bcrypt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <winternl.h>
 
 #include "shm/metrics.h"
 
@@ -47,15 +48,23 @@ uint64_t clock_real_ns(void)
 /* One performance counter for all processes of a boot. */
 uint64_t clock_namespace(void) { return UINT64_C(0x5150435F57494E); }
 
-/* The loader's count of boots, at its documented place in the page that every process has (KUSER_SHARED_DATA, ntddk.h). */
-static uint32_t boot_count(void) { return *(const volatile uint32_t *)(uintptr_t)0x7FFE02C4; }
+/* The loader's count of boots, at its documented place in the page that every process has (KUSER_SHARED_DATA, ntddk.h); where there
+ * is none (before Windows 10, and under Wine) the time of the boot, which is the same for all as long as nobody sets the clock. */
+static uint64_t boot_of_machine(void)
+{
+    SYSTEM_TIMEOFDAY_INFORMATION info;
+    uint64_t boot = *(const volatile uint32_t *)(uintptr_t)0x7FFE02C4;
+    if (boot == 0 && NtQuerySystemInformation(SystemTimeOfDayInformation, &info, sizeof info, NULL) == 0)
+        memcpy(&boot, &info, sizeof boot);
+    return boot;
+}
 
-/* Which machine, and which of its boots. A system that does not count boots has no name for them. */
+/* Which machine, and which of its boots. */
 void clock_boot_id(uint8_t out[16])
 {
     wchar_t guid[64] = L"";
     DWORD size = sizeof guid - sizeof guid[0];
-    uint64_t words[2] = {0, boot_count()};
+    uint64_t words[2] = {0, boot_of_machine()};
     memset(out, 0, 16);
     if (words[1] == 0 || RegGetValueW(HKEY_LOCAL_MACHINE, L"SOFTWARE\\Microsoft\\Cryptography", L"MachineGuid",
                                       RRF_RT_REG_SZ | RRF_SUBKEY_WOW6464KEY, NULL, guid, &size) != ERROR_SUCCESS)

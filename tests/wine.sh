@@ -58,7 +58,7 @@ failures=$((failures + unnoticed))
 for program in $build/bin/tests/{test,fuzz}_*.exe; do
     run "$(basename "$program" .exe)" wine "$program"
 done
-for program in open read series restart; do
+for program in open read series restart client_sessions answers; do
     run "test_${program}_in_sections" env GPUTAP_TEST_NAMED_PLACES=1 wine $build/bin/tests/test_$program.exe
 done
 run interop env GPUTAP_BIN="$native" GPUTAP_WINDOWS_BIN="$PWD/$build/bin" python3 -B tests/scenario/wine_interop.py

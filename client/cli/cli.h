@@ -35,6 +35,8 @@ double cli_newest_age(gputap *tap);
 int cli_refuse_old(gputap *tap, const struct cli *cli);
 /* 0, or EXIT_FAILED after saying that the GPU does not exist. */
 int cli_check_gpu(gputap *tap, int gpu);
+/* One line: the snapshot document, of the GPU and the metrics that were asked for. */
+int cli_print_document(gputap *tap, const struct cli *cli);
 
 /* --- print.c: numbers for people ----------------------------------------------------------------------------------------- */
 /* True where the terminal's locale is UTF-8: bars, dashes and degree signs are drawn as such. */

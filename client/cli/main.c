@@ -114,6 +114,8 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
             return fputs(usage_text, stdout) < 0 ? EXIT_FAILED : EXIT_FINE;
+        if (strcmp(argv[i], "--version") == 0 && argc != 2)
+            return usage_error("unexpected argument beside --version", argv[i == 1 ? 2 : 1]);
         if (strcmp(argv[i], "--version") == 0)
             return printf("gputap %s\n", gputap_version()) < 0 ? EXIT_FAILED : EXIT_FINE;
     }

@@ -341,6 +341,8 @@ static void clocks_agree_with_each_other_and_with_the_calendar(void)
     clock_boot_id(one);
     clock_boot_id(two);
     CU_ASSERT_EQUAL(memcmp(one, two, 16), 0);
+    memset(two, 0, sizeof two);
+    CU_ASSERT(memcmp(one, two, 16) != 0);
     platform_random(one, sizeof one);
     platform_random(two, sizeof two);
     CU_ASSERT(memcmp(one, two, 16) != 0);

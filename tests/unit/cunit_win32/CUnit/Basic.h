@@ -1,17 +1,15 @@
 /* The calls of CUnit that tests/unit/check.h and the tests make, for a system that has no package of it. Included once a program.
- * A crash ends the program with a line and a code of failure: left to the system it might show a dialogue, and even end with 0. */
+ */
 #ifndef GPUTAP_TESTS_CUNIT_WIN32_H
 #define GPUTAP_TESTS_CUNIT_WIN32_H
-
-#define WIN32_LEAN_AND_MEAN
-#include <windows.h>
 
 #include <setjmp.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { CUE_SUCCESS = 0, CU_BRM_VERBOSE = 2, CUNIT_MOST_TESTS = 256, CUNIT_CRASHED = 70 };
+enum { CUE_SUCCESS = 0, CU_BRM_VERBOSE = 2, CUNIT_MOST_TESTS = 256 };
 
 static struct {
     const char *suite;
@@ -25,18 +23,11 @@ static struct {
 } cunit;
 typedef int CU_pSuite;
 
-static inline LONG WINAPI cunit_crashed(EXCEPTION_POINTERS *pointers)
-{
-    printf("crashed: exception 0x%08lx at %p\n", pointers->ExceptionRecord->ExceptionCode,
-           pointers->ExceptionRecord->ExceptionAddress);
-    TerminateProcess(GetCurrentProcess(), CUNIT_CRASHED);
-    return EXCEPTION_EXECUTE_HANDLER;
-}
+void cunit_watch_crashes(void); /* crashes.c */
 
 static inline int CU_initialize_registry(void)
 {
-    SetErrorMode(SEM_FAILCRITICALERRORS | SEM_NOGPFAULTERRORBOX);
-    SetUnhandledExceptionFilter(cunit_crashed);
+    cunit_watch_crashes();
     return CUE_SUCCESS;
 }
 static inline void CU_cleanup_registry(void) { cunit.count = 0; }
