@@ -171,7 +171,9 @@ static void lock_is_held_for_life_and_freed_by_death(void)
         for (int i = 0; i < 1000 && lock_held(folder) != 1; i++)
             Sleep(5);
         CU_ASSERT_EQUAL(lock_held(folder), 1);
-        CU_ASSERT_EQUAL(lock_take(folder, 0644, -1, &lock, &holder, message, sizeof message), REGION_EBUSY);
+        do { /* a section is there before there is a number in it */
+            CU_ASSERT_EQUAL_FATAL(lock_take(folder, 0644, -1, &lock, &holder, message, sizeof message), REGION_EBUSY);
+        } while (holder == 0);
         CU_ASSERT_EQUAL(holder, GetProcessId(child));
         TerminateProcess(child, 7);
         for (int i = 0; i < 1000 && lock_held(folder) == 1; i++)
