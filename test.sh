@@ -56,6 +56,7 @@ clang_major=$(clang -dumpversion | cut -d. -f1)
 scripts/install-deps.sh "libclang-rt-$clang_major-dev" || exit 1
 # Ubuntu has no chromium package: without a browser the browser tests skip by name.
 command -v chromium >/dev/null || scripts/install-deps.sh chromium || echo "no chromium here"
+command -v spin >/dev/null || scripts/install-deps.sh spin || echo "no spin here"
 command -v node >/dev/null && command -v npm >/dev/null || scripts/install-deps.sh nodejs npm || exit 1
 
 note "style"
@@ -73,6 +74,11 @@ step "no innerHTML" sh -c '! grep -rn "innerHTML\|outerHTML\|insertAdjacentHTML\
 
 note "models"
 step "ring model" python3 tests/models/ring_model.py
+if command -v spin >/dev/null; then
+    step "hand-over and session models" tests/models/spin.sh
+else
+    skip "hand-over and session models" "no spin here"
+fi
 
 note "building under ASan and UBSan"
 targets=()

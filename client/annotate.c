@@ -152,7 +152,7 @@ int gputap_detach(gputap *tap)
 
 int gputap_poll(gputap *tap)
 {
-    struct annotator *a;
+    struct annotator *a = NULL;
     char why[sizeof a->why];
     int result = enter(tap, &a, false);
     if (result != GPUTAP_OK)
