@@ -113,7 +113,7 @@ int gputap_cursor_init(gputap *tap, gputap_cursor *cursor, int device, int start
 
 int gputap_next(gputap *tap, gputap_cursor *cursor, gputap_snapshot *out)
 {
-    union sample_words raw;
+    union sample_words raw = {0};
     struct cursor_found found;
     if (!tap || !cursor || !out)
         return GPUTAP_EINVAL;

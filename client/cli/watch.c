@@ -81,18 +81,6 @@ static void print_line(gputap *tap, const struct cli *cli)
     printf("  %s\n", host);
 }
 
-static int print_json_line(gputap *tap)
-{
-    json_t *document = document_snapshot(tap);
-    char *text = document ? document_print(document) : NULL;
-    json_decref(document);
-    if (!text)
-        return EXIT_FAILED;
-    puts(text);
-    free(text);
-    return EXIT_FINE;
-}
-
 /* --- the table ------------------------------------------------------------------------------------------------------------ */
 static void spark_of(gputap *tap, int device, int width, char *out, size_t size)
 {
@@ -190,7 +178,7 @@ static int watch(gputap *tap, const struct cli *cli, bool screen)
             continue;
         if (!screen && !cli->json)
             print_line(tap, cli);
-        else if (cli->json && print_json_line(tap) != EXIT_FINE)
+        else if (cli->json && cli_print_document(stdout, document_snapshot(tap)) != EXIT_FINE)
             return EXIT_FAILED;
         if (!screen && (fflush(stdout) != 0 || ferror(stdout)))
             return EXIT_FAILED;
