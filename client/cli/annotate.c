@@ -10,12 +10,14 @@
 #include "client/json/put.h"
 #include "shm/text.h"
 
+enum { WORDS = 4 };
+
 /* What follows the name of the action: options with values, and words. */
 struct words {
     const char *job, *node, *parent, *pid, *devices[HOLDER_DEVICES];
     int device_count;
     bool json;
-    const char *word[4];
+    const char *word[WORDS]; /* empty where there is none */
     int count;
 };
 
@@ -44,6 +46,8 @@ static int parse_words(struct words *words, const struct cli *cli, const char *a
 {
     bool options = true;
     memset(words, 0, sizeof *words);
+    for (int i = 0; i < WORDS; i++)
+        words->word[i] = "";
     for (int i = 1; i < cli->rest_count; i++) {
         const char *argument = cli->rest[i];
         char needle[32];

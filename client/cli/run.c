@@ -45,6 +45,15 @@ static bool not_measured(struct measured *m, const char *why)
     return false;
 }
 
+/* A command of a few milliseconds would be over before a busy broker has heard of it. */
+static void await_broker(gputap *tap)
+{
+    const uint64_t patience = UINT64_C(100000000), slice = UINT64_C(2000000);
+    static const shm_word32 never;
+    for (uint64_t began = clock_mono_ns(); gputap_poll(tap) == 0 && clock_mono_ns() - began < patience;)
+        wake_wait(&never, 0, slice);
+}
+
 static bool begin(const struct cli *cli, struct measured *m)
 {
     char line[256];
@@ -55,6 +64,7 @@ static bool begin(const struct cli *cli, struct measured *m)
     line_of(cli->rest, line, sizeof line);
     (void)gputap_event_cursor_init(m->tap, &m->span.cursor, GPUTAP_FROM_NEWEST);
     int result = gputap_attach(m->tap, cli->label ? cli->label : base_name(cli->rest[0]));
+    await_broker(m->tap);
     if (result == GPUTAP_OK)
         result = gputap_span_begin(m->tap, NULL, NULL, line, 0, NULL, 0, &m->span.id);
     return result == GPUTAP_OK || not_measured(m, gputap_message(m->tap));

@@ -116,7 +116,7 @@ class Run(Annotations):
     def test_others_see_it_while_it_runs(self):
         self.broker()
         run = self.start("gputap", "run", "--label", "train", "--", "sleep", "30")
-        session = harness.wait_for(lambda: self.sessions(), what="the session")[0]
+        session = harness.wait_for(lambda: [x for x in self.sessions() if x["spans"]], what="the session")[0]
         self.assertEqual((session["label"], session["pid"], session["uid"]), ("train", run.pid, os.geteuid()))
         self.assertEqual((session["spans"][0]["name"], session["spans"][0]["gpus"]), ("sleep 30", None))
         self.assertRegex(self.gputap("sessions").stdout, r"train  \(gputap, pid %d, user %d\)" % (run.pid, os.geteuid()))
@@ -145,6 +145,7 @@ class Events(Annotations):
     def test_following_shows_what_comes_and_only_that(self):
         self.broker()
         self.gputap("run", "--label", "before", "true")
+        harness.wait_for(lambda: not self.sessions(), what="the first session's end")
         follower = self.start("gputap", "events", "--count", "2")
         time.sleep(0.3)
         self.gputap("run", "--label", "after", "true")
@@ -209,7 +210,7 @@ class Annotate(Annotations):
                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self.env)
         self.assertGreater(int(shell.stdout.readline()), 0)
         self.assertEqual(self.folders()[0].stat().st_mode & 0o777, 0o700)
-        self.assertEqual([s["label"] for s in self.sessions()], ["s"])
+        harness.wait_for(lambda: [s["label"] for s in self.sessions() if s["spans"]] == ["s"], what="the session")
         shell.kill()
         self.assertEqual(shell.stdout.read(), b"")  # the holder has not kept the pipe
         shell.wait()
