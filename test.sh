@@ -89,12 +89,13 @@ if [ "${ctest_failed:-1}" -gt 0 ]; then
 fi
 
 note "building under ThreadSanitizer"
-targets=(--target ring_torture test_restart)
+targets=(--target ring_torture test_restart test_annotate)
 build tsan -DGPUTAP_BRIDGE=OFF
 note "ring and client threads under ThreadSanitizer"
 run_tsan() { setarch -R env TSAN_OPTIONS=halt_on_error=1 "$@"; }
 step "ring under TSan" run_tsan build/tsan/bin/tests/ring_torture --threads --reads 800000
 step "client threads under TSan" run_tsan build/tsan/bin/tests/test_restart
+step "annotating threads and the broker under TSan" run_tsan build/tsan/bin/tests/test_annotate
 
 note "release build"
 targets=()

@@ -71,7 +71,7 @@ static void on_device(void *context, int provider, const struct layout_device *f
     }
 }
 
-static void on_listed(void *context, int provider, const char *only, const char (*ids)[48], int count)
+static void on_listed(void *context, int provider, const char *only, const char (*ids)[48], int count, bool beyond)
 {
     struct broker *broker = context;
     devices_take_list(&broker->devices, provider, only, ids, count);
@@ -79,8 +79,8 @@ static void on_listed(void *context, int provider, const char *only, const char 
     for (uint32_t i = 0; i < broker->devices.count; i++)
         present += broker->devices.items[i].sources[provider].present;
     broker->providers[provider].devices = present;
-    if (count == PROVIDER_MAX_DEVICES)
-        log_line("%s: %d devices are read, any beyond are left out", providers[provider]->name, PROVIDER_MAX_DEVICES);
+    if (beyond)
+        log_line("%s: %d devices are read, those beyond are left out", providers[provider]->name, PROVIDER_MAX_DEVICES);
 }
 
 static void on_host(void *context, const struct layout_host *facts) { ((struct broker *)context)->host = *facts; }
@@ -312,13 +312,15 @@ static bool turn(struct broker *broker, struct events *events)
     uint64_t now = clock_mono_ns();
     if (now > until + late_ns)
         pool_forgive(&broker->pool, now - until);
+    if (events->stop)
+        return false; /* what ends now was told to, as we were */
     for (int i = 0; i < ready; i++)
         pool_receive(&broker->pool, events->ready[i]);
     if (events->child_ended)
         pool_reap(&broker->pool);
     pool_watch(&broker->pool, clock_mono_ns());
     control_handle(&broker->control, events->control, events->control_count, clock_mono_ns());
-    return !events->stop;
+    return true;
 }
 
 static void find_devices(struct broker *broker, struct events *events)

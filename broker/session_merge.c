@@ -8,7 +8,7 @@
 
 #define MS UINT64_C(1000000)
 
-static const uint64_t step_every_ns = 100 * MS;
+static const uint64_t step_every_ns = 90 * MS; /* ticks of 100 ms come a little early or late */
 
 static void reject(struct sessions *sessions, struct session *session)
 {
@@ -90,10 +90,17 @@ static void take_end(struct sessions *sessions, int slot, const struct layout_ev
 {
     struct session *session = &sessions->items[slot];
     int index = find_span(session, event->span);
-    if (index < 0) {
-        if (event->span == 0 || event->span > session->last_id)
+    if (index < 0 && event->span != 0 && event->span <= session->last_id)
+        return;      /* after a loss it was concluded from the state that it is over */
+    if (index < 0) { /* its BEGIN is lost; the END says it all once more */
+        struct layout_span span;
+        span_of_event(event, &span);
+        if (!check_span(sessions, &span, now_ns) || session->span_count == LAYOUT_SESSION_SPANS) {
             reject(sessions, session);
-        return; /* else it was concluded already */
+            return;
+        }
+        session_begin(sessions, slot, &span, EVENT_RECOVERED, now_ns);
+        index = (int)session->span_count - 1;
     }
     struct session_span *span = &session->spans[index];
     uint64_t start = span->span.start_ns;
@@ -228,17 +235,19 @@ static void take_states(struct sessions *sessions, int slot, uint64_t now_ns)
     }
 }
 
-/* Place of the lowest id above `last`, -1 = none. */
-static int next_unknown(const union span_words *raw, const bool *readable, uint64_t last)
+/* Place of the lowest id that is not known to be open, -1 = none. */
+static int next_unknown(const struct session *session, const union span_words *raw, const bool *readable)
 {
     int best = -1;
     for (int i = 0; i < LAYOUT_SESSION_SPANS; i++)
-        if (readable[i] && raw[i].span.id > last && (best < 0 || raw[i].span.id < raw[best].span.id))
+        if (readable[i] && raw[i].span.id != 0 && find_span(session, raw[i].span.id) < 0 &&
+            (best < 0 || raw[i].span.id < raw[best].span.id))
             best = i;
     return best;
 }
 
-/* After a loss the state says what is open: spans unknown here have begun, spans unknown there have ended. */
+/* After a loss the state says what is open: spans unknown here have begun, spans unknown there have ended. A span that is open
+ * there was not ended by any event read before, since the client closes the entry first. */
 static void conclude(struct sessions *sessions, int slot, uint64_t now_ns)
 {
     struct session *session = &sessions->items[slot];
@@ -256,7 +265,7 @@ static void conclude(struct sessions *sessions, int slot, uint64_t now_ns)
         if (!there)
             session_end(sessions, slot, open, now_ns, EVENT_RECOVERED, now_ns);
     }
-    for (int i; (i = next_unknown(raw, readable, session->last_id)) >= 0 && session->span_count < LAYOUT_SESSION_SPANS;) {
+    for (int i; (i = next_unknown(session, raw, readable)) >= 0 && session->span_count < LAYOUT_SESSION_SPANS;) {
         readable[i] = false;
         if (check_span(sessions, &raw[i].span, now_ns))
             session_begin(sessions, slot, &raw[i].span, EVENT_RECOVERED, now_ns);

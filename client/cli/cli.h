@@ -49,6 +49,8 @@ double cli_newest_age(gputap *tap);
 int cli_refuse_old(gputap *tap, const struct cli *cli);
 /* 0, or EXIT_FAILED after saying that the GPU does not exist. */
 int cli_check_gpu(gputap *tap, int gpu);
+/* One line: the snapshot document, of the GPU and the metrics that were asked for. */
+int cli_print_snapshot(gputap *tap, const struct cli *cli);
 
 /* Prints the document as one line and drops it. EXIT_FAILED without one. */
 int cli_print_document(FILE *out, json_t *document);

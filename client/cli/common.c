@@ -50,7 +50,7 @@ int cli_refuse_old(gputap *tap, const struct cli *cli)
     double age = cli_newest_age(tap);
     fprintf(stderr, "gputap: the broker %s", bits & GPUTAP_STATUS_DEAD ? "is gone" : "stands still");
     if (age >= 0)
-        fprintf(stderr, "; its last numbers are %s old (--stale shows them)", print_duration(text, sizeof text, age));
+        fprintf(stderr, "; its last numbers are %s old (gputap get --stale shows them)", print_duration(text, sizeof text, age));
     fprintf(stderr, "%s\n", bits & GPUTAP_STATUS_DEAD ? "; start it with: gputapd" : "");
     return EXIT_FAILED;
 }
@@ -74,8 +74,10 @@ int cli_print_document(FILE *out, json_t *document)
 {
     char *text = document_print(document);
     json_decref(document);
-    if (!text)
+    if (!text) {
+        fprintf(stderr, "gputap: out of memory\n");
         return EXIT_FAILED;
+    }
     int result = fprintf(out, "%s\n", text) < 0 ? EXIT_FAILED : EXIT_FINE;
     free(text);
     return result;

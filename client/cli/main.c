@@ -165,7 +165,10 @@ int main(int argc, char **argv)
     const struct command *command = NULL;
     if (asks(argc, argv, "--help", "-h"))
         return fputs(usage_text, stdout) < 0 ? EXIT_FAILED : EXIT_FINE;
-    if (asks(argc, argv, "--version", "--version"))
+    bool version = asks(argc, argv, "--version", "--version");
+    if (version && argc != 2)
+        return cli_usage_error("unexpected argument beside --version", argv[strcmp(argv[1], "--version") == 0 ? 2 : 1]);
+    if (version)
         return printf("gputap %s\n", gputap_version()) < 0 ? EXIT_FAILED : EXIT_FINE;
     int result = parse(&cli, &command, argc, argv);
     if (result == EXIT_FINE)

@@ -248,6 +248,7 @@ class Messages(Bridge):
             answers = [ws.until("history") for _ in range(3)]
             self.assertIsNone(answers[0]["gpu"])
             self.assertEqual(len({a["gpu"] for a in answers}), 3)
+            self.assertEqual([a["simulated"] for a in answers], [False, True, True])
             for answer in answers:
                 self.assertLessEqual(len(answer["rows"]), 4)
                 self.assertEqual(len(answer["rows"]), len(answer["t"]))
