@@ -5,7 +5,9 @@ import { Banners, feedState } from "./banners.js";
 import { GpuCard, SystemCard, noGpuCard } from "./cards.js";
 import { Connection } from "./connection.js";
 import { el, setAttribute } from "./dom.js";
+import { Finished } from "./finished.js";
 import { read, startLanguage, useLanguage, write } from "./i18n.js";
+import { Running } from "./running.js";
 import { Store } from "./store.js";
 import { TopBar } from "./topbar.js";
 
@@ -60,6 +62,10 @@ class Dashboard {
     this.banners = new Banners({ retry: () => this.connection.retryNow(), useToken: (token) => this.useToken(token) });
     place("top").replaceChildren(...this.topBar.elements);
     place("banners").replaceChildren(...this.banners.elements);
+    this.running = new Running();
+    this.finished = new Finished(this.finished?.sort);
+    place("running").replaceChildren(this.running.element);
+    place("finished").replaceChildren(this.finished.element);
     this.buildCards();
   }
 
@@ -95,7 +101,11 @@ class Dashboard {
     const live = state === "live";
     setAttribute(document.documentElement, "data-feed", state);
     setAttribute(this.capsules, "data-dim", !live);
-    setAttribute(place("cards"), "data-dim", !live);
+    for (const id of ["cards", "running"]) setAttribute(place(id), "data-dim", !live);
+    // What a broker that is gone last said is still running does not go on running.
+    if (live) this.liveAt = store.serverNow;
+    this.running.update(store.sessions, this.liveAt ?? store.serverNow);
+    this.finished.update(store.sessions);
     this.topBar.update(store, state);
     this.banners.update(store, connection);
     // Without samples time still passes: the gap at the right edge grows.
