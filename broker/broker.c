@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "broker/control.h"
 #include "broker/events.h"
 #include "broker/log.h"
 #include "broker/pool.h"
 #include "broker/publish.h"
+#include "broker/sessions.h"
 #include "shm/text.h"
 
 #define MS UINT64_C(1000000)
@@ -19,18 +21,23 @@ static const uint64_t first_listing_ns = 5000 * MS; /* a vendor's library that n
 static const uint64_t deadline_limit_ns = 250 * MS;
 static const uint64_t stale_floor_ns = 2000 * MS;
 static const uint64_t late_ns = 100 * MS;
+static const uint64_t span_period_ns = 100 * MS; /* while a span is open */
+static const uint64_t edge_gap_ns = 25 * MS;     /* between a tick and the one that a span's begin or end asks for */
 
 struct broker {
     const struct options *options;
     struct pool pool;
     struct devices devices;
     struct publisher publisher;
+    struct sessions sessions;
+    struct control control;
     struct layout_host host;
     struct sample host_sample;
     struct layout_provider providers[LAYOUT_MAX_PROVIDERS];
     struct layout_stats stats;
     uint64_t tick;
-    bool collecting; /* a tick is out and not published yet */
+    bool collecting;  /* a tick is out and not published yet */
+    uint64_t tick_ns; /* when it went out */
     uint64_t deadline_ns;
     uint64_t housekeeping_ns;
     bool table_full_told;
@@ -147,6 +154,12 @@ static void publish_stats_now(struct broker *broker, uint64_t now_ns)
     broker->stats.workers_abandoned = pool_abandoned(&broker->pool, now_ns);
     broker->stats.bad_messages = broker->pool.bad_messages;
     broker->stats.recreated = broker->publisher.recreated;
+    broker->stats.sessions_open = broker->sessions.open_count;
+    broker->stats.sessions_total = broker->sessions.total;
+    broker->stats.sessions_refused = broker->control.refused;
+    broker->stats.events = broker->sessions.published;
+    broker->stats.events_lost = broker->sessions.lost;
+    broker->stats.records_rejected = broker->sessions.rejected;
     publish_stats(&broker->publisher, &broker->stats);
     for (int i = 0; i < provider_count; i++)
         publish_provider(&broker->publisher, i, &broker->providers[i]);
@@ -160,10 +173,14 @@ static void publish_tick(struct broker *broker)
     for (uint32_t i = 0; i < broker->devices.count; i++) {
         struct device *device = &broker->devices.items[i];
         bool changed = devices_merge(&broker->devices, device, now_ns, stale_ns, &merged);
+        broker->publisher.devices[i].at_work = sessions_busy(&broker->sessions, i);
         publish_device(&broker->publisher, i, device, &merged, broker->tick, now_ns, stale_ns, changed);
     }
     merge_host(broker, now_ns, &merged);
     publish_host(&broker->publisher, &broker->host, &merged, broker->tick, now_ns);
+    sessions_merge_all(&broker->sessions, clock_mono_ns());
+    sessions_sum_up(&broker->sessions, &broker->devices, clock_mono_ns(), stale_ns);
+    sessions_publish(&broker->sessions, clock_mono_ns());
     publish_announce(&broker->publisher, broker->tick, broker->devices.count);
     broker->collecting = false;
     broker->stats.ticks = broker->tick;
@@ -179,9 +196,49 @@ static void begin_tick(struct broker *broker, uint64_t expirations)
     broker->stats.missed_ticks += expirations - 1;
     broker->tick++;
     uint64_t period = broker->pool.period_ns;
-    broker->deadline_ns = clock_mono_ns() + (period / 2 < deadline_limit_ns ? period / 2 : deadline_limit_ns);
+    broker->pool.at_work = broker->sessions.span_count > 0;
+    broker->sessions.edge = false;
+    broker->tick_ns = clock_mono_ns();
+    broker->deadline_ns = broker->tick_ns + (period / 2 < deadline_limit_ns ? period / 2 : deadline_limit_ns);
     pool_tick(&broker->pool, broker->tick, period);
     broker->collecting = true;
+}
+
+/* --- annotations --------------------------------------------------------------------------------------------------------- */
+
+/* The fastest that anybody asks for, within what the options allow. */
+static uint64_t wanted_period(const struct broker *broker)
+{
+    uint64_t period = broker->options->period_ns, least = broker->options->min_period_ns;
+    uint64_t wish = control_wish(&broker->control);
+    if (broker->sessions.span_count > 0 && (wish == 0 || wish > span_period_ns))
+        wish = span_period_ns;
+    if (wish > 0 && wish < least)
+        wish = least;
+    return wish > 0 && wish < period ? wish : period;
+}
+
+static void follow_period(struct broker *broker, struct events *events)
+{
+    uint64_t period = wanted_period(broker);
+    if (period == broker->pool.period_ns)
+        return;
+    segment_set_period(&broker->publisher.writer, period); /* before readers could take a slower beat for a stopped one */
+    broker->publisher.config.period_ns = period;
+    broker->pool.period_ns = period;
+    events_start_timer(events, period);
+}
+
+static void tend_clients(struct broker *broker, struct events *events)
+{
+    uint64_t now_ns = clock_mono_ns();
+    control_tend(&broker->control, now_ns);
+    follow_period(broker, events);
+    /* A sample at a span's begin and end makes its numbers exact, whatever the period is. */
+    if (broker->sessions.edge && !broker->collecting && now_ns - broker->tick_ns >= edge_gap_ns)
+        begin_tick(broker, 1);
+    if (sessions_publish(&broker->sessions, now_ns))
+        segment_wake(&broker->publisher.writer);
 }
 
 /* --- once a second ------------------------------------------------------------------------------------------------------- */
@@ -215,6 +272,8 @@ static bool keep_files(struct broker *broker)
         result = publisher_recreate(&broker->publisher, message, sizeof message);
     if (result != REGION_OK)
         log_line("%s%s", message, result == REGION_EBUSY ? "" : "; trying again in a second");
+    else
+        sessions_bind(&broker->sessions, &broker->publisher);
     broker->displaced = result == REGION_EBUSY;
     return !broker->displaced;
 }
@@ -225,7 +284,10 @@ static bool housekeeping(struct broker *broker, uint64_t now_ns)
         return true;
     broker->housekeeping_ns = now_ns + 1000 * MS;
     publish_stats_now(broker, now_ns);
-    return keep_files(broker);
+    if (!keep_files(broker))
+        return false;
+    control_listen(&broker->control, broker->directory, broker->options->group);
+    return true;
 }
 
 /* --- the loop -------------------------------------------------------------------------------------------------------------- */
@@ -235,7 +297,10 @@ static uint64_t next_wake(const struct broker *broker, uint64_t now_ns)
     uint64_t next = pool_next_watch(&broker->pool, now_ns);
     if (broker->collecting && broker->deadline_ns < next)
         next = broker->deadline_ns;
-    return next;
+    if (broker->sessions.edge && !broker->collecting && broker->tick_ns + edge_gap_ns < next)
+        next = broker->tick_ns + edge_gap_ns;
+    uint64_t control = control_next_wake(&broker->control);
+    return control < next ? control : next;
 }
 
 /* One turn: waits, then handles what came. False to end. */
@@ -243,7 +308,7 @@ static bool turn(struct broker *broker, struct events *events)
 {
     uint64_t before = clock_mono_ns();
     uint64_t until = next_wake(broker, before);
-    int ready = events_wait(events, &broker->pool, until > before ? until - before : 0);
+    int ready = events_wait(events, &broker->pool, &broker->control, until > before ? until - before : 0);
     uint64_t now = clock_mono_ns();
     if (now > until + late_ns)
         pool_forgive(&broker->pool, now - until);
@@ -252,6 +317,7 @@ static bool turn(struct broker *broker, struct events *events)
     if (events->child_ended)
         pool_reap(&broker->pool);
     pool_watch(&broker->pool, clock_mono_ns());
+    control_handle(&broker->control, events->control, events->control_count, clock_mono_ns());
     return !events->stop;
 }
 
@@ -275,8 +341,11 @@ static int open_segment(struct broker *broker)
         broker->devices.count = capacity;
     }
     broker->devices.capacity = capacity;
-    if (publisher_open(&broker->publisher, broker->options, broker->directory, capacity, message, sizeof message) == REGION_OK)
+    if (publisher_open(&broker->publisher, broker->options, broker->directory, capacity, message, sizeof message) == REGION_OK) {
+        sessions_bind(&broker->sessions, &broker->publisher);
+        control_listen(&broker->control, broker->directory, broker->options->group);
         return 0;
+    }
     log_line("%s", message);
     return 1;
 }
@@ -293,6 +362,7 @@ static void serve(struct broker *broker, struct events *events)
         }
         if (events->expirations > 0)
             begin_tick(broker, events->expirations);
+        tend_clients(broker, events);
         if (!housekeeping(broker, now))
             break;
     }
@@ -311,6 +381,7 @@ int broker_run(const struct options *options)
     struct events events;
     events_open(&events);
     devices_init(&broker.devices, LAYOUT_MAX_DEVICES);
+    control_init(&broker.control, &broker.sessions, options->min_period_ns);
     const struct pool_events calls = {&broker, on_status, on_device, on_listed, on_host, on_sample, on_host_sample, on_hung};
     pool_init(&broker.pool, options, &calls);
     find_devices(&broker, &events);
@@ -321,8 +392,11 @@ int broker_run(const struct options *options)
         serve(&broker, &events);
         code = broker.displaced;
     }
-    if (broker.publisher.open)
+    control_close(&broker.control);
+    if (broker.publisher.open) {
+        sessions_publish(&broker.sessions, clock_mono_ns());
         segment_mark(&broker.publisher.writer, SEGMENT_CLOSING);
+    }
     pool_stop(&broker.pool);
     publisher_close(&broker.publisher);
     devices_free(&broker.devices);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
@@ -46,17 +47,20 @@ static void read_signals(struct events *events)
     }
 }
 
-int events_wait(struct events *events, const struct pool *pool, uint64_t timeout_ns)
+int events_wait(struct events *events, const struct pool *pool, struct control *control, uint64_t timeout_ns)
 {
-    struct pollfd entries[POOL_MAX_WORKERS + 2];
+    struct pollfd entries[POOL_MAX_WORKERS + 2 + CONTROL_ENTRIES];
     int owner[POOL_MAX_WORKERS];
     int count = pool_poll_entries(pool, entries, owner);
     entries[count] = (struct pollfd){.fd = events->timer, .events = POLLIN};
     entries[count + 1] = (struct pollfd){.fd = events->signals, .events = POLLIN};
+    struct pollfd *control_entries = &entries[count + 2];
+    int controls = control_poll_entries(control, control_entries, clock_mono_ns());
     events->expirations = 0;
     events->child_ended = false;
+    events->control_count = 0;
     struct timespec timeout = timespec_of(timeout_ns);
-    int result = ppoll(entries, (nfds_t)count + 2, &timeout, NULL);
+    int result = ppoll(entries, (nfds_t)(count + 2 + controls), &timeout, NULL);
     if (result <= 0)
         return 0; /* the time is up, or EINTR: the caller looks at the clock */
     int ready = 0;
@@ -68,6 +72,8 @@ int events_wait(struct events *events, const struct pool *pool, uint64_t timeout
         events->expirations = 0;
     if (entries[count + 1].revents)
         read_signals(events);
+    memcpy(events->control, control_entries, (size_t)controls * sizeof *control_entries);
+    events->control_count = controls;
     return ready;
 }
 

@@ -231,7 +231,7 @@ static void worker_ended(struct pool *pool, struct pool_worker *worker, uint64_t
 
 void pool_tick(struct pool *pool, uint64_t tick, uint64_t period_ns)
 {
-    struct message_tick message = {.type = MESSAGE_TICK, .tick = tick, .period_ns = period_ns};
+    struct message_tick message = {.type = MESSAGE_TICK, .at_work = pool->at_work, .tick = tick, .period_ns = period_ns};
     uint64_t now_ns = clock_mono_ns();
     pool->period_ns = period_ns;
     for (int i = 0; i < POOL_MAX_WORKERS; i++) {

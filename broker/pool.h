@@ -60,6 +60,7 @@ struct pool {
     pid_t zombies[POOL_MAX_WORKERS]; /* killed, not reaped yet */
     uint64_t killed_ns[POOL_MAX_WORKERS];
     uint64_t period_ns;
+    bool at_work; /* see struct message_tick */
     uint64_t alive, restarts, killed, bad_messages, reaped_cpu_ns;
 };
 

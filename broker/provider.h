@@ -14,6 +14,7 @@ struct provider_context {
     void *state; /* the provider's own; made by start */
     uint64_t tick;
     uint64_t period_ns;
+    bool at_work; /* somebody says that work is going on: do not let devices go to sleep */
     /* Options of the command line that concern a provider. */
     const char *const *simulate; /* "MODEL[:COUNT]" */
     int simulate_count;

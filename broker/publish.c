@@ -100,10 +100,14 @@ void publish_device(struct publisher *publisher, uint32_t slot, const struct dev
     fill_snapshot(&snapshot, merged, tick, now_ns, state, out->track.sums);
     PUBLISH_STRUCT(&out->series.ring, &snapshot);
     struct layout_coarse closed;
-    if (track_coarse(&out->track, false, merged, snapshot.real_ns, state, &closed))
+    if (track_coarse(&out->track, false, merged, snapshot.real_ns, state, &closed)) {
         PUBLISH_STRUCT(&out->series.coarse, &closed);
-    if (memcmp(&device->facts, &out->last, sizeof out->last) != 0) {
-        out->last = device->facts;
+        track_idle(&out->track, &closed, out->at_work);
+    }
+    struct layout_device entry = device->facts;
+    entry.idle_watts = out->track.idle_watts_told;
+    if (memcmp(&entry, &out->last, sizeof out->last) != 0) {
+        out->last = entry;
         PUBLISH_STRUCT(&out->entry, &out->last);
         if (fresh)
             segment_bump_changes(&publisher->writer);

@@ -12,6 +12,7 @@ struct published_device {
     struct series series;
     struct ring entry;
     struct layout_device last; /* what the entry holds */
+    bool at_work;              /* a client has a span open on it: its power now is not that of an idle device */
 };
 
 struct publisher {

@@ -4,6 +4,7 @@
 
 /* More than any one board draws: a counter's step above this is a fault of the counter. */
 static const double watts_limit = 10000.0;
+static const double idle_busy_percent = 3.0;
 
 static bool known(const struct merged *merged, int metric) { return metrics_valid(merged->valid, metric); }
 
@@ -99,4 +100,28 @@ bool track_coarse(struct track *track, bool host, const struct merged *merged, u
         second->throttle |= merged->values[METRIC_THROTTLE].u64;
     memcpy(second->sums, track->sums, sizeof second->sums);
     return closes;
+}
+
+static double coarse_mean(const struct layout_coarse *second, int metric)
+{
+    int count;
+    int place = metrics_table(false, &count)[metric].coarse;
+    return place >= 0 && ((second->valid >> place) & 1) ? second->mean[place] : -1;
+}
+
+/* Falls fast and rises slowly: a second in which something ran without being seen counts little. */
+void track_idle(struct track *track, const struct layout_coarse *second, bool at_work)
+{
+    double busy = coarse_mean(second, METRIC_GFX_BUSY), watts = coarse_mean(second, METRIC_POWER_NOW);
+    if (watts <= 0)
+        watts = coarse_mean(second, METRIC_POWER_AVERAGE);
+    if (at_work || busy < 0 || busy > idle_busy_percent || watts <= 0)
+        return;
+    if (track->idle_watts <= 0)
+        track->idle_watts = watts;
+    else
+        track->idle_watts += (watts - track->idle_watts) * (watts < track->idle_watts ? 0.5 : 0.03);
+    double change = track->idle_watts - track->idle_watts_told;
+    if (change > 0.02 * track->idle_watts || change < -0.02 * track->idle_watts)
+        track->idle_watts_told = track->idle_watts;
 }

@@ -14,6 +14,8 @@ struct track {
     struct layout_coarse second;
     uint64_t second_number;
     uint32_t counts[LAYOUT_COARSE_SLOTS];
+    double idle_watts;      /* 0 = not seen yet */
+    double idle_watts_told; /* as published: moves in steps that matter */
 };
 
 /* Counts a new sample. One that was counted before, or no sample at all, adds nothing. A gap longer than gap_ns is not bridged. */
@@ -21,5 +23,7 @@ void track_sums(struct track *track, const struct merged *merged, uint32_t pool,
 /* Adds a sample to the second it lies in. True when that closed an earlier second, which is then in *closed. */
 bool track_coarse(struct track *track, bool host, const struct merged *merged, uint64_t real_ns, uint64_t packed_state,
                   struct layout_coarse *closed);
+/* Learns from a closed second what the device draws while nothing runs: `at_work` says that something does, busy or not. */
+void track_idle(struct track *track, const struct layout_coarse *second, bool at_work);
 
 #endif

@@ -176,6 +176,7 @@ static void serve_tick(struct worker *worker, const struct message_tick *tick)
 {
     worker->context.tick = tick->tick;
     worker->context.period_ns = tick->period_ns;
+    worker->context.at_work = tick->at_work != 0;
     worker->cpu_ns = 0;
     worker->flushed_ns = clock_mono_ns();
     if (tick->discover) {

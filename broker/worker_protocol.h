@@ -36,6 +36,7 @@ enum message_type {
 struct message_tick {
     uint32_t type;
     uint32_t discover; /* 1: look for devices first */
+    uint64_t at_work;  /* 1: a client has a span open, so no device is to be let go to sleep */
     uint64_t tick;
     uint64_t period_ns;
 };

@@ -60,6 +60,7 @@ void gputap_close(gputap *tap)
 {
     if (!tap)
         return;
+    annotator_destroy(tap);
     for (struct mapping *mapping = tap->mappings, *next; mapping; mapping = next) {
         next = mapping->next;
         mapping_destroy(mapping);

@@ -76,6 +76,7 @@ struct gputap {
     shm_word beat;                                               /* last value seen */
     shm_word beat_seen;                                          /* when it was seen to move, by our clock */
     shm_word changes;                                            /* last value seen */
+    shm_word annotator;                                          /* struct annotator *, see annotator.h */
     shm_word numbers;                                            /* device numbers given out */
     shm_word id_chunks[HANDLE_MAX_NUMBERS / HANDLE_IDS_A_CHUNK]; /* struct id_chunk *; an id never changes once counted */
 
@@ -185,6 +186,12 @@ static inline struct ring track_coarse(const struct track *track)
     ring.first = word_get(&track->coarse_first);
     return ring;
 }
+
+/* --- annotate.c ------------------------------------------------------------------------------------------------------------ */
+/* Slot and generation of the handle's session while a broker has it, else -1. */
+int annotator_slot(const gputap *tap, uint32_t *generation);
+/* Ends it, at the handle's end. */
+void annotator_destroy(gputap *tap);
 
 /* --- entries.c ----------------------------------------------------------------------------------------------------------- */
 /* The newest copy of a table entry of the current segment: index is a device number for REGION_DEVICE. `words` payload words.

@@ -266,11 +266,13 @@ struct layout_span {
     double value, max; /* progress; max <= 0 = none is known */
     uint64_t shared;   /* the broker's: bit s: a span of another session overlapped on slot s */
     uint64_t updated_ns;
+    uint64_t flags; /* enum span_flag */
     char job[48];
     char node[32];
     char name[64];
-    uint64_t reserved[5];
+    uint64_t reserved[4];
 };
+enum span_flag { SPAN_NO_DEVICE = 1 }; /* those it was begun with are no more */
 _Static_assert(sizeof(struct layout_span) == 248, "span layout");
 
 /* Bytes that a session's own allocator holds on a device; UINT64_MAX = unknown. */

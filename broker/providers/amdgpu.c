@@ -86,8 +86,10 @@ static void sample_asleep(struct amdgpu_device *device, struct io *io, struct sa
 
 static bool has_errors(const struct sample *sample) { return memchr(sample->reasons, REASON_ERROR, METRIC_COUNT) != NULL; }
 
-static void sample_awake(struct amdgpu_device *device, struct io *io, enum sleep_verdict verdict, struct sample *sample)
+static void sample_awake(const struct provider_context *context, struct amdgpu_device *device, enum sleep_verdict verdict,
+                         struct sample *sample)
 {
+    struct io *io = context->io;
     sample_flag(sample, 0); /* no doubt so far */
     sleep_gate_mark(verdict, sample);
     amdgpu_read_all(device, io, sample);
@@ -98,7 +100,7 @@ static void sample_awake(struct amdgpu_device *device, struct io *io, enum sleep
     }
     if (!device->facts_complete)
         amdgpu_describe_awake(device, io);
-    sleep_gate_report(&device->gate, io, sample->mono_ns, amdgpu_is_busy(sample));
+    sleep_gate_report(&device->gate, io, sample->mono_ns, amdgpu_is_busy(sample) || context->at_work);
 }
 
 static int amdgpu_sample(struct provider_context *context, int index, struct sample *sample)
@@ -120,7 +122,7 @@ static int amdgpu_sample(struct provider_context *context, int index, struct sam
     else if (verdict == SLEEP_LETTING)
         sleep_gate_mark(verdict, sample);
     else
-        sample_awake(device, io, verdict, sample);
+        sample_awake(context, device, verdict, sample);
     return 0;
 }
 

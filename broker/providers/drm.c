@@ -126,7 +126,7 @@ static int drm_sample(struct provider_context *context, int index, struct sample
         device->limits_told = true;
         state->dirty = true;
     }
-    sleep_gate_report(&device->gate, io, sample->mono_ns, false);
+    sleep_gate_report(&device->gate, io, sample->mono_ns, context->at_work);
     return 0;
 }
 

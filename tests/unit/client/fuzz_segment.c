@@ -38,7 +38,7 @@ static size_t place_of(uint16_t where, const uint8_t *segment)
         return where % 512; /* the header proper */
     if (where < 0x8000)
         return offsetof(struct layout_header, regions) + where % 448; /* the region table */
-    const struct layout_region *region = &header->regions[where % 11];
+    const struct layout_region *region = &header->regions[where % header->region_count];
     at = (size_t)region->offset + (where >> 4) % 4096;
     return at < good_bytes ? at : good_bytes - 1;
 }
