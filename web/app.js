@@ -44,8 +44,11 @@ class Dashboard {
     this.capsules.store = this.store;
     this.store.addEventListener("shape", () => this.buildCards());
     this.store.addEventListener("change", () => this.schedule());
-    this.connection.addEventListener("message", (event) => this.store.apply(event.data));
-    this.connection.addEventListener("status", () => this.schedule());
+    this.connection.addEventListener("message", (event) => this.hear(event.data));
+    this.connection.addEventListener("status", () => {
+      if (this.connection.status === "open") this.fetchFinished();
+      this.schedule();
+    });
     this.connection.start();
     // Ages and countdowns move on without messages.
     setInterval(() => document.hidden || this.schedule(), 1000);
@@ -117,6 +120,20 @@ class Dashboard {
       card.graph.draw(card.source, view);
     }
     this.askForReasons();
+  }
+
+  hear(message) {
+    this.store.apply(message);
+    // Spans that ended unheard: the bridge keeps the last ones.
+    if (message?.type === "gap" && message.events > 0) this.fetchFinished();
+  }
+
+  async fetchFinished() {
+    try {
+      this.store.takeSessions(await this.connection.fetchDocument("sessions"));
+    } catch {
+      // The table then begins with what ends from now on.
+    }
   }
 
   /** Samples carry numbers only; when one went unknown, the snapshot knows why. */

@@ -56,7 +56,7 @@ export class Finished {
     if (this.version === sessions.version) return;
     this.version = sessions.version;
     this.rows = finishedRows(sessions.finished);
-    this.element.hidden = this.rows.length === 0;
+    setAttribute(this.element, "hidden", this.rows.length === 0);
     this.#place();
   }
 

@@ -44,10 +44,10 @@ export const COLUMNS = [
 const FLAGS = ["partial", "estimated", "shared"];
 const number = (value) => (known(value) ? value : null);
 
-function row(span, usage) {
+function row(span, usage, place) {
   const flags = [span.abandoned ? "abandoned" : null, ...FLAGS.filter((flag) => usage?.[flag] === true)];
   return {
-    key: `${span.key}/${usage?.gpu ?? ""}`, ended: number(span.t), name: span.name, node: span.node, job: span.job, label: span.label,
+    key: `${span.key}/${usage?.gpu ?? ""}`, place, ended: number(span.t), name: span.name, node: span.node, job: span.job, label: span.label,
     gpu: number(usage?.gpu), seconds: number(span.seconds) ?? number(usage?.seconds), energy: number(usage?.energy), net_energy: number(usage?.net_energy),
     busy_mean: number(usage?.busy_mean), unified: known(usage?.unified_peak), vram_peak: number(usage?.unified_peak) ?? number(usage?.vram_peak),
     temperature_peak: number(usage?.temperature_peak), flags: flags.filter(Boolean),
@@ -60,7 +60,10 @@ function row(span, usage) {
  * @returns {Object[]}
  */
 export function finishedRows(spans) {
-  return spans.flatMap((span) => (span.usage.size === 0 ? [row(span, null)] : [...span.usage.values()].sort((a, b) => a.gpu - b.gpu).map((usage) => row(span, usage))));
+  return spans.flatMap((span, place) => {
+    const usages = [...span.usage.values()].sort((a, b) => a.gpu - b.gpu);
+    return usages.length === 0 ? [row(span, null, place)] : usages.map((usage) => row(span, usage, place));
+  });
 }
 
 const collator = new Intl.Collator(undefined, { numeric: true });
@@ -78,11 +81,11 @@ function compare(a, b) {
  */
 export function sortRows(rows, key, descending) {
   const { value } = COLUMNS.find((column) => column.key === key);
-  const decorated = rows.map((item, place) => ({ item, place, value: value(item) }));
+  const decorated = rows.map((item) => ({ item, value: value(item) }));
   decorated.sort((a, b) => {
     if ((a.value === null) !== (b.value === null)) return a.value === null ? 1 : -1;
     const order = a.value === null ? 0 : compare(a.value, b.value);
-    return (descending ? -order : order) || b.item.ended - a.item.ended || a.place - b.place;
+    return (descending ? -order : order) || b.item.ended - a.item.ended || b.item.place - a.item.place || a.item.gpu - b.item.gpu;
   });
   return decorated.map(({ item }) => item);
 }

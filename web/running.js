@@ -52,10 +52,10 @@ export class Running {
     const idle = sessions.running.filter((session) => !(session.spans?.length > 0));
     this.busyItems.update(busy.map((session) => [sessionKey(session), { session, now }]));
     this.idleItems.update(idle.map((session) => [sessionKey(session), session]));
-    this.element.hidden = sessions.running.length === 0 && sessions.hidden === 0;
-    this.list.hidden = busy.length === 0;
-    this.idle.hidden = idle.length === 0;
-    this.note.hidden = sessions.hidden === 0;
+    setAttribute(this.element, "hidden", sessions.running.length === 0 && sessions.hidden === 0);
+    setAttribute(this.list, "hidden", busy.length === 0);
+    setAttribute(this.idle, "hidden", idle.length === 0);
+    setAttribute(this.note, "hidden", sessions.hidden === 0);
     setText(this.note, sessions.hidden === 0 ? "" : t("running.hidden", { count: sessions.hidden }));
   }
 }
@@ -137,7 +137,7 @@ class SpanRow {
     const part = progress(span);
     const text = part === null ? "" : `${steps(span.value)} / ${steps(span.max)}`;
     setText(this.steps, text);
-    this.track.hidden = part === null;
+    setAttribute(this.track, "hidden", part === null);
     setStyle(this.fill, "--fill", part === null ? "0" : part.toFixed(3));
     setAttribute(this.track, "aria-label", t("running.progress", { name }));
     setAttribute(this.track, "aria-valuemax", part === null ? null : span.max);

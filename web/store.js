@@ -93,6 +93,15 @@ export class Store extends EventTarget {
     this.#emit("change");
   }
 
+  /**
+   * Takes the ended spans of the bridge's document; what runs comes by messages, which may be newer.
+   * @param {{finished: Object[]}} document
+   */
+  takeSessions({ finished }) {
+    this.sessions.apply({ finished });
+    this.#emit("change");
+  }
+
   /** @returns {boolean} whether a number is unknown and nobody has said why */
   get reasonMissing() {
     return [...this.gpus, this.host].some((source) => source.reasonMissing);

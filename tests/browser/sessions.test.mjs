@@ -101,7 +101,8 @@ test("progress is a share of a known whole", () => {
 });
 
 test("rows sort by any column, and what is unknown comes last both ways", () => {
-  const rows = [{ key: "a", ended: 1, energy: 5, name: "b2" }, { key: "b", ended: 2, energy: null, name: "b10" }, { key: "c", ended: 3, energy: 7, name: "" }];
+  const rows = [{ key: "a", place: 0, gpu: 0, ended: 1, energy: 5, name: "b2" }, { key: "b", place: 1, gpu: 0, ended: 2, energy: null, name: "b10" },
+    { key: "c", place: 2, gpu: 0, ended: 3, energy: 7, name: "" }];
   const keys = (key, descending) => sortRows(rows, key, descending).map((row) => row.key).join("");
   assert.equal(keys("energy", true), "cab");
   assert.equal(keys("energy", false), "acb");
