@@ -157,10 +157,19 @@ static void wait_slice(gputap *tap, const struct pass *pass, uint32_t wake, uint
     wake_wait(&pass->mapping->view.header->wake, wake, slice);
 }
 
-int gputap_wait(gputap *tap, uint64_t *tick, int timeout_ms)
+/* What a waiter waits for to change, from the mapping and its wake word; 0 = there is nothing yet. */
+typedef uint64_t (*wait_mark)(const struct mapping *mapping, uint32_t wake);
+
+static uint64_t mark_of_tick(const struct mapping *mapping, uint32_t wake)
 {
-    if (!tap || !tick)
-        return GPUTAP_EINVAL;
+    (void)wake;
+    return word_get(&mapping->view.header->tick);
+}
+
+static uint64_t mark_of_change(const struct mapping *mapping, uint32_t wake) { return word_get(&mapping->attach) << 32 | wake; }
+
+static int wait_for(gputap *tap, wait_mark mark, uint64_t *known, int timeout_ms)
+{
     uint64_t start = clock_mono_ns(), limit = timeout_ms < 0 ? UINT64_MAX : (uint64_t)timeout_ms * MS;
     uint64_t attach = 0;
     int idle = 0;
@@ -172,14 +181,14 @@ int gputap_wait(gputap *tap, uint64_t *tick, int timeout_ms)
         pass_begin(tap, &pass);
         if (pass.mapping) {
             wake = word32_get(&pass.mapping->view.header->wake);
-            seen = word_get(&pass.mapping->view.header->tick);
+            seen = mark(pass.mapping, wake);
             attached = word_get(&pass.mapping->attach);
         }
         if (!pass_held(tap, &pass))
             continue;
         bool other_epoch = attach != 0 && attached != attach;
-        if (seen != 0 && (seen != *tick || other_epoch)) {
-            *tick = seen;
+        if (seen != 0 && (seen != *known || other_epoch)) {
+            *known = seen;
             return GPUTAP_OK;
         }
         if (attach == 0 || attached == 0)
@@ -192,4 +201,14 @@ int gputap_wait(gputap *tap, uint64_t *tick, int timeout_ms)
         uint64_t left = limit - passed;
         wait_slice(tap, &pass, wake, left < 500 * MS ? left : 500 * MS, &idle);
     }
+}
+
+int gputap_wait(gputap *tap, uint64_t *tick, int timeout_ms)
+{
+    return tap && tick ? wait_for(tap, mark_of_tick, tick, timeout_ms) : GPUTAP_EINVAL;
+}
+
+int gputap_wait_change(gputap *tap, uint64_t *change, int timeout_ms)
+{
+    return tap && change ? wait_for(tap, mark_of_change, change, timeout_ms) : GPUTAP_EINVAL;
 }

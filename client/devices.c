@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/handle.h"
+#include "client/sessions.h"
 #include "shm/text.h"
 
 union device_words {
@@ -56,6 +56,17 @@ bool devices_adopt(gputap *tap, struct mapping *mapping)
             word32_set(&mapping->slot_of[number], mapping->adopted + 1);
     }
     return mapping->adopted != before;
+}
+
+void devices_numbers(const gputap *tap, const struct mapping *mapping, struct slot_numbers *out)
+{
+    uint64_t count = word_get(&tap->numbers);
+    memset(out->of, 0xFF, sizeof out->of);
+    for (uint64_t number = 0; number < count && number < HANDLE_MAX_NUMBERS; number++) {
+        uint32_t slot = word32_get(&mapping->slot_of[number]);
+        if (slot > 0 && slot <= LAYOUT_MAX_DEVICES)
+            out->of[slot - 1] = (int16_t)number;
+    }
 }
 
 int gputap_device_count(gputap *tap)

@@ -1,11 +1,17 @@
 /* Both rings are walked from new to old, until a record lies before the start. What the interval took is the difference of two
- * running sums, each interpolated between the records on its two sides; peaks are of the records inside. */
+ * running sums, each interpolated between the records on its two sides; peaks are of the records inside.
+ *
+ * A record's step of the sums covers the time since the record before it. So what is known of the interval is told by the records
+ * after its start, up to the one that closes it; the record before the start says nothing about it. */
 #include "shm/usage.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "shm/metrics.h"
+
+/* However deep the rings say they are. */
+enum { MOST_RECORDS = 65536 };
 
 /* One record of either ring, as far as it concerns us. Levels are NaN where unknown. */
 struct mark {
@@ -20,8 +26,7 @@ struct mark {
 struct walk {
     const struct usage_request *request;
     struct mark start_before, start_after, end_before, end_after;
-    struct mark oldest; /* of the fine ring */
-    struct mark newest;
+    uint64_t oldest_ns; /* of the fine ring; 0 = it is empty */
     uint64_t samples;
     bool energy_known, busy_known, throttle_known, vram_known, unified_known;
     double busy_peak, vram_peak, unified_peak, temperature_peak;
@@ -93,7 +98,6 @@ static void add_peaks(struct walk *walk, const struct mark *mark)
     raise_peak(&walk->temperature_peak, mark->temperature);
 }
 
-/* A record that lies inside, or next to it on either side, says which sums mean anything at all. */
 static void add_knowledge(struct walk *walk, const struct mark *mark)
 {
     walk->energy_known |= mark->energy_known;
@@ -103,28 +107,25 @@ static void add_knowledge(struct walk *walk, const struct mark *mark)
     walk->unified_known |= !isnan(mark->unified);
 }
 
-/* Records come from new to old. `whole_inside`: everything that the record tells of lies inside. True when it was the last one
- * needed. */
-static bool step(struct walk *walk, const struct mark *mark, bool whole_inside)
+/* Records come from new to old. True when this was the last one needed. */
+static bool step(struct walk *walk, const struct mark *mark)
 {
     uint64_t start = walk->request->start_ns, end = walk->request->end_ns;
-    if (!walk->newest.known)
-        walk->newest = *mark;
     if (mark->mono_ns >= end)
         walk->end_after = *mark;
     if (mark->mono_ns <= end && !walk->end_before.known)
         walk->end_before = *mark;
     if (mark->mono_ns >= start)
         walk->start_after = *mark;
-    if (mark->mono_ns <= end)
+    if (mark->mono_ns > start && mark->mono_ns <= end)
         add_knowledge(walk, mark);
-    if (whole_inside)
-        add_peaks(walk, mark);
     if (mark->mono_ns > start)
         return false;
     walk->start_before = *mark;
     return true;
 }
+
+static uint64_t reach(const struct ring *ring) { return ring->mask < MOST_RECORDS ? ring->mask + 1 : MOST_RECORDS; }
 
 /* False when the fine ring does not reach back to the start. */
 static bool walk_samples(struct walk *walk, const struct ring *ring)
@@ -135,15 +136,16 @@ static bool walk_samples(struct walk *walk, const struct ring *ring)
     } raw;
     struct mark mark;
     uint64_t head = ring_head(ring);
-    uint64_t start = walk->request->start_ns, end = walk->request->end_ns;
-    for (uint64_t back = 1; back <= ring->mask + 1; back++) {
+    for (uint64_t back = 1; back <= reach(ring); back++) {
         if (ring_read(ring, head - back, raw.words) != RING_OK)
             return false;
         mark_of_sample(&raw.sample, &mark);
-        bool inside = mark.mono_ns >= start && mark.mono_ns <= end;
-        walk->samples += inside;
-        walk->oldest = mark;
-        if (step(walk, &mark, inside))
+        walk->oldest_ns = mark.mono_ns;
+        if (mark.mono_ns >= walk->request->start_ns && mark.mono_ns <= walk->request->end_ns) {
+            walk->samples += mark.sampling;
+            add_peaks(walk, &mark);
+        }
+        if (step(walk, &mark))
             return true;
     }
     return false;
@@ -157,26 +159,28 @@ static void walk_seconds(struct walk *walk, const struct ring *coarse)
     } raw;
     struct mark mark;
     uint64_t head = ring_head(coarse);
-    for (uint64_t back = 1; back <= coarse->mask + 1; back++) {
+    for (uint64_t back = 1; back <= reach(coarse); back++) {
         if (ring_read(coarse, head - back, raw.words) != RING_OK)
             return;
-        if (walk->oldest.known && raw.second.end_mono_ns >= walk->oldest.mono_ns)
-            continue; /* the samples told it better */
         mark_of_second(&raw.second, &mark);
         bool inside = raw.second.start_mono_ns >= walk->request->start_ns && mark.mono_ns <= walk->request->end_ns;
-        if (inside && raw.second.samples < 1000000)
+        bool told = walk->oldest_ns != 0 && mark.mono_ns >= walk->oldest_ns; /* better, by the samples */
+        bool told_whole = told && raw.second.start_mono_ns >= walk->oldest_ns;
+        if (inside && !told_whole)
+            add_peaks(walk, &mark);
+        if (inside && !told && raw.second.samples < 1000000)
             walk->samples += raw.second.samples;
-        if (step(walk, &mark, inside))
+        if (!told && step(walk, &mark))
             return;
     }
 }
 
 /* The sums as they will be at `when`, if what the record says goes on. */
-static void carry_on(const struct mark *from, uint64_t when, uint64_t gap_ns, double sums[ACCUMULATE_COUNT])
+static void carry_on(const struct mark *from, const struct usage_request *request, uint64_t when, double sums[ACCUMULATE_COUNT])
 {
     uint64_t step_ns = when > from->mono_ns ? when - from->mono_ns : 0;
-    double seconds = from->sampling ? (double)(step_ns < gap_ns ? step_ns : gap_ns) / 1e9 : 0;
-    double memory = either(from->unified, from->vram);
+    double seconds = from->sampling ? (double)(step_ns < request->gap_ns ? step_ns : request->gap_ns) / 1e9 : 0;
+    double memory = request->unified ? either(from->unified, from->vram) : from->vram;
     memcpy(sums, from->sums, sizeof from->sums);
     sums[ACCUMULATE_SAMPLED] += seconds;
     sums[ACCUMULATE_ENERGY] += isnan(from->power) ? 0 : from->power * seconds;
@@ -185,13 +189,13 @@ static void carry_on(const struct mark *from, uint64_t when, uint64_t gap_ns, do
     sums[ACCUMULATE_THROTTLED] += from->throttle > 0 ? seconds : 0;
 }
 
-static void sums_at(uint64_t when, const struct mark *before, const struct mark *after, uint64_t gap_ns,
+static void sums_at(const struct usage_request *request, uint64_t when, const struct mark *before, const struct mark *after,
                     double sums[ACCUMULATE_COUNT])
 {
     if (!before->known) {
         memcpy(sums, after->sums, sizeof after->sums);
     } else if (!after->known) {
-        carry_on(before, when, gap_ns, sums);
+        carry_on(before, request, when, sums);
     } else {
         uint64_t span = after->mono_ns - before->mono_ns;
         double part = span > 0 ? (double)(when - before->mono_ns) / (double)span : 0;
@@ -200,29 +204,58 @@ static void sums_at(uint64_t when, const struct mark *before, const struct mark 
     }
 }
 
-static double known_or_nan(bool known, double value) { return known && isfinite(value) && value >= 0 ? value : (double)NAN; }
+/* Sums only grow, but for what interpolation rounds. */
+static double growth(double from, double to)
+{
+    double grown = to - from;
+    if (!isfinite(grown) || grown < -1e-9 * fabs(to))
+        return (double)NAN;
+    return grown > 0 ? grown : 0;
+}
+
+/* A sum that has grown is known by that. One that has not is known to be nothing only where samples told of it. */
+static double sum_or_nan(double grown, bool told, double sampled)
+{
+    return grown > 0 || (told && sampled > 0) ? grown : (double)NAN;
+}
+
+static double mean_or_nan(double grown, bool told, double sampled)
+{
+    return sampled > 0 ? sum_or_nan(grown, told, sampled) / sampled : (double)NAN;
+}
+
+static double above(double value, double base) { return isnan(value) || value > base ? value - base : 0; }
+
+/* Where no sample lies inside, its neighbours say what they can, unless they are too far away. */
+static void peaks_of_neighbours(struct walk *walk)
+{
+    const struct usage_request *request = walk->request;
+    const struct mark *before = &walk->start_before, *after = &walk->end_after;
+    if (before->known && request->start_ns - before->mono_ns <= request->gap_ns)
+        add_peaks(walk, before);
+    if (after->known && after->mono_ns - request->end_ns <= request->gap_ns)
+        add_peaks(walk, after);
+}
 
 static void conclude(struct walk *walk, struct layout_usage *out)
 {
     const struct usage_request *request = walk->request;
     double from[ACCUMULATE_COUNT], to[ACCUMULATE_COUNT], took[ACCUMULATE_COUNT];
-    sums_at(request->start_ns, &walk->start_before, &walk->start_after, request->gap_ns, from);
-    sums_at(request->end_ns, &walk->end_before, &walk->end_after, request->gap_ns, to);
+    sums_at(request, request->start_ns, &walk->start_before, &walk->start_after, from);
+    sums_at(request, request->end_ns, &walk->end_before, &walk->end_after, to);
     for (int i = 0; i < ACCUMULATE_COUNT; i++)
-        took[i] = to[i] - from[i] > 0 ? to[i] - from[i] : to[i] - from[i] <= 0 ? 0 : (double)NAN;
-    double sampled = took[ACCUMULATE_SAMPLED];
+        took[i] = growth(from[i], to[i]);
+    add_knowledge(walk, walk->end_after.known ? &walk->end_after : &walk->end_before);
     if (walk->samples == 0)
-        add_peaks(walk, walk->end_before.known ? &walk->end_before : &walk->end_after);
-    if (walk->end_after.known)
-        add_knowledge(walk, &walk->end_after);
+        peaks_of_neighbours(walk);
+    double sampled = took[ACCUMULATE_SAMPLED], idle = request->idle_watts * sampled;
     out->samples = walk->samples;
-    out->sampled_seconds = known_or_nan(true, sampled);
-    out->energy = known_or_nan(walk->energy_known, took[ACCUMULATE_ENERGY]);
-    double idle = request->idle_watts * sampled;
-    out->net_energy = known_or_nan(walk->energy_known && request->idle_watts > 0, out->energy > idle ? out->energy - idle : 0);
-    out->throttled_seconds = known_or_nan(walk->throttle_known, took[ACCUMULATE_THROTTLED]);
-    out->busy_mean = known_or_nan(walk->busy_known && sampled > 0, 100 * took[ACCUMULATE_BUSY] / sampled);
-    out->vram_mean = known_or_nan(walk->vram_known && sampled > 0, took[ACCUMULATE_VRAM] / sampled);
+    out->sampled_seconds = sampled;
+    out->energy = sum_or_nan(took[ACCUMULATE_ENERGY], walk->energy_known, sampled);
+    out->net_energy = isfinite(idle) && request->idle_watts > 0 ? above(out->energy, idle) : (double)NAN;
+    out->throttled_seconds = sum_or_nan(took[ACCUMULATE_THROTTLED], walk->throttle_known, sampled);
+    out->busy_mean = 100 * mean_or_nan(took[ACCUMULATE_BUSY], walk->busy_known, sampled);
+    out->vram_mean = mean_or_nan(took[ACCUMULATE_VRAM], walk->vram_known, sampled);
     out->busy_peak = walk->busy_peak;
     out->vram_peak = walk->vram_peak;
     out->unified_peak = walk->unified_peak;
@@ -254,7 +287,7 @@ void usage_between(const struct ring *ring, const struct ring *coarse, const str
                                  .temperature_peak = unknown};
     if (!walk_samples(&walk, ring))
         walk_seconds(&walk, coarse);
-    if (walk.newest.known)
+    if (walk.end_before.known) /* else all that is known came later */
         conclude(&walk, out);
     else
         out->flags |= USAGE_PARTIAL | USAGE_ESTIMATED;

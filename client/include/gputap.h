@@ -349,7 +349,7 @@ enum gputap_usage_flags {
 
 /* What an interval took on one device. NaN = unknown. */
 typedef struct gputap_usage {
-    int32_t device;   /* number of the handle */
+    int32_t device;   /* number of the handle, -1 = it has none */
     uint32_t flags;   /* enum gputap_usage_flags */
     uint64_t samples; /* inside the interval */
     double seconds;
@@ -424,7 +424,7 @@ typedef struct gputap_span {
     double seconds;       /* so far */
     double value, max;    /* progress; max <= 0 = unknown */
     uint32_t shared;      /* 1: another session's span overlaps on one of the devices */
-    int32_t device_count; /* 0 = all */
+    int32_t device_count; /* 0 = all, -1 = none that this handle knows (any more) */
     int16_t devices[GPUTAP_SPAN_DEVICES];
     char job[48];
     char node[32];
@@ -486,13 +486,13 @@ typedef struct gputap_event {
     int32_t slot;   /* of the session */
     uint32_t generation;
     uint32_t pid, uid;
-    int32_t device_count; /* 0 = all */
+    int32_t device_count; /* as in gputap_span */
     int16_t devices[GPUTAP_SPAN_DEVICES];
     uint64_t span, parent;
     uint64_t mono_ns;  /* broker's monotonic clock */
     int64_t real_ms;   /* Unix milliseconds */
     double value, max; /* progress */
-    double seconds;    /* END, STEP: since the begin */
+    double seconds;    /* END, STEP: since the begin; else NaN */
     char job[48];
     char node[32];
     char name[64];      /* ATTACH, DETACH: the label */

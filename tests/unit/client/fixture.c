@@ -136,6 +136,39 @@ struct layout_snapshot fixture_sample(double busy, uint64_t used)
     return sample;
 }
 
+struct layout_session fixture_session_entry(const char *label)
+{
+    struct layout_session session;
+    memset(&session, 0, sizeof session);
+    session.state = SESSION_OPEN;
+    session.generation = 1;
+    session.pid = 4321;
+    session.uid = 1000;
+    session.since_mono_ns = clock_mono_ns();
+    session.since_real_ns = clock_real_ns();
+    snprintf(session.label, sizeof session.label, "%s", label);
+    snprintf(session.comm, sizeof session.comm, "python3");
+    return session;
+}
+
+void fixture_session(struct fixture *f, uint32_t slot, const struct layout_session *session)
+{
+    uint64_t words[sizeof *session / 8];
+    struct ring ring;
+    memcpy(words, session, sizeof words);
+    segment_entry(&f->writer, REGION_SESSION, slot, &ring);
+    ring_publish(&ring, words);
+}
+
+uint64_t fixture_event(struct fixture *f, const struct layout_event *event)
+{
+    uint64_t words[sizeof *event / 8];
+    struct ring ring;
+    memcpy(words, event, sizeof words);
+    segment_entry(&f->writer, REGION_EVENT, 0, &ring);
+    return ring_publish(&ring, words);
+}
+
 void fixture_announce(struct fixture *f) { segment_announce(&f->writer, ++f->tick); }
 
 void fixture_poke(struct fixture *f, size_t offset, const void *bytes, size_t count)

@@ -33,6 +33,11 @@ void fixture_publish_coarse(struct fixture *f, uint32_t slot, const struct layou
 /* A sample now, with gfx_busy and vram_used known. */
 struct layout_snapshot fixture_sample(double busy, uint64_t used);
 void fixture_announce(struct fixture *f);
+/* A session in a slot of the mirror, with what every session has. */
+struct layout_session fixture_session_entry(const char *label);
+void fixture_session(struct fixture *f, uint32_t slot, const struct layout_session *session);
+/* An event; returns its ticket. */
+uint64_t fixture_event(struct fixture *f, const struct layout_event *event);
 /* Overwrites bytes of the segment file. */
 void fixture_poke(struct fixture *f, size_t offset, const void *bytes, size_t count);
 /* Replaces the segment file by other bytes. */
