@@ -86,7 +86,7 @@ export class Sessions {
   }
 
   #entry(event, epoch) {
-    const key = [epoch, event.slot, event.generation, event.span].join("/");
+    const key = [epoch, event.session, event.span].join("/");
     this.version++;
     let entry = this.#finished.get(key);
     if (!entry) {
@@ -102,8 +102,9 @@ function takeTexts(entry, event) {
   for (const name of ["name", "node", "job", "label"]) if (typeof event[name] === "string" && event[name] !== "") entry[name] = event[name];
 }
 
+/** A GPU that is no more has no number. */
 function takeUsage(entry, usage) {
-  if (usage && Number.isInteger(usage.gpu)) entry.usage.set(usage.gpu, usage);
+  if (usage && (Number.isInteger(usage.gpu) || usage.gpu === null)) entry.usage.set(usage.gpu, usage);
 }
 
 /**

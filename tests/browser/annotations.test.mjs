@@ -13,8 +13,8 @@ const snap = (more = {}) => ({ type: "snap", epoch: "e", state: "live", age_ms: 
 const span = (id, more = {}) => ({ id, parent: 0, job: "p1", node: "3", name: `node ${id}`, start: Date.now() - 5000, seconds: 5, value: null, max: null, gpus: null, shared: false, ...more });
 const session = (more = {}) => ({ slot: 0, generation: 1, pid: 42, uid: 1000, comm: "python3", label: "ComfyUI", since: Date.now() - 9000, gauges: [], spans: [], ...more });
 const sessions = (list, more = {}) => ({ type: "sessions", t: Date.now(), epoch: "e", sessions: list, hidden: 0, ...more });
-const end = (id, more = {}) => ({ type: "end", t: Date.now(), slot: 0, generation: 1, span: id, parent: 0, job: "p1", node: "3", name: `node ${id}`, label: "ComfyUI", seconds: id, ...more });
-const usage = (id, more = {}) => ({ type: "usage", t: Date.now(), slot: 0, generation: 1, span: id, name: `node ${id}`, label: "ComfyUI",
+const end = (id, more = {}) => ({ type: "end", t: Date.now(), session: "0.1", span: id, parent: 0, job: "p1", node: "3", name: `node ${id}`, label: "ComfyUI", seconds: id, ...more });
+const usage = (id, more = {}) => ({ type: "usage", t: Date.now(), session: "0.1", span: id, name: `node ${id}`, label: "ComfyUI",
   usage: { gpu: 0, seconds: id, energy: 100 * id, net_energy: null, busy_mean: 50, vram_peak: 1, unified_peak: 2 ** 30 * id, temperature_peak: 60, ...more } });
 const events = (...list) => ({ type: "event", epoch: "e", events: list });
 

@@ -7,8 +7,8 @@ import { FINISHED_LIMIT, Sessions, progress, spanTree } from "../../web/sessions
 import { Store } from "../../web/store.js";
 
 const T = 1764540000000;
-const end = (span, more = {}) => ({ type: "end", t: T + span, slot: 0, generation: 1, span, name: `n${span}`, node: "3", job: "p1", label: "L", seconds: 2, ...more });
-const usage = (span, gpu, more = {}) => ({ type: "usage", t: T + span, slot: 0, generation: 1, span, name: `n${span}`, label: "L",
+const end = (span, more = {}) => ({ type: "end", t: T + span, session: "0.1", span, name: `n${span}`, node: "3", job: "p1", label: "L", seconds: 2, ...more });
+const usage = (span, gpu, more = {}) => ({ type: "usage", t: T + span, session: "0.1", span, name: `n${span}`, label: "L",
   usage: { gpu, seconds: 2, energy: 100, net_energy: 40, busy_mean: 50, vram_peak: 2 ** 30, unified_peak: null, temperature_peak: 60, ...more } });
 const events = (...list) => ({ type: "event", epoch: "e1", events: list });
 
@@ -46,7 +46,7 @@ test("the bridge's list after a reconnect adds nothing twice, and other broker s
 
 test("the same span of another session is another span", () => {
   const sessions = new Sessions();
-  sessions.applyEvents(events(end(1), end(1, { generation: 2 }), end(1, { slot: 5 })));
+  sessions.applyEvents(events(end(1), end(1, { session: "0.2" }), end(1, { session: "5.1" })));
   assert.equal(sessions.finished.length, 3);
 });
 
@@ -59,7 +59,7 @@ test("only the last spans are kept", () => {
 
 test("a snapshot without sessions leaves the list, and one with an empty list clears it", () => {
   const store = new Store(() => T);
-  store.apply({ type: "sessions", t: T, sessions: [{ slot: 0, generation: 1, spans: [] }], hidden: 2 });
+  store.apply({ type: "sessions", t: T, sessions: [{ session: "0.1", spans: [] }], hidden: 2 });
   store.apply({ type: "snap", epoch: "e1", gpus: [] });
   assert.equal(store.sessions.running.length, 1);
   assert.equal(store.sessions.hidden, 2);
