@@ -21,8 +21,7 @@ static const uint64_t hear_every_ns = MS;
 static const uint64_t hello_within_ns = 1000 * MS;
 static const double connects_a_second = 100, connects_burst = 200;
 
-/* --- the socket
- * ------------------------------------------------------------------------------------------------------------------- */
+/* --- the socket ------------------------------------------------------------------------------------------------------- */
 
 void control_init(struct control *control, struct sessions *sessions, uint64_t min_period_ns)
 {
@@ -82,8 +81,7 @@ void control_listen(struct control *control, const char *directory, int64_t grou
     control->listener = fd < 0 ? -1 : fd;
 }
 
-/* --- clients
- * ------------------------------------------------------------------------------------------------------------------------ */
+/* --- clients ---------------------------------------------------------------------------------------------------------- */
 
 static void drop_client(struct control *control, struct control_client *client, uint64_t now_ns)
 {
@@ -308,8 +306,7 @@ static void hear_bell(struct control *control, struct control_client *client, ui
         sessions_merge(control->sessions, client->slot, now_ns);
 }
 
-/* --- the loop
- * ------------------------------------------------------------------------------------------------------------------------- */
+/* --- the loop --------------------------------------------------------------------------------------------------------- */
 
 int control_poll_entries(struct control *control, struct pollfd *entries, uint64_t now_ns)
 {

@@ -155,8 +155,7 @@ static bool take_events(struct sessions *sessions, int slot, uint64_t now_ns)
     return missed > 0;
 }
 
-/* --- state
- * ------------------------------------------------------------------------------------------------------------------------- */
+/* --- state ------------------------------------------------------------------------------------------------------------ */
 
 static bool read_entry(const struct ring *ring, uint64_t *words, uint32_t count)
 {

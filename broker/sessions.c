@@ -182,8 +182,7 @@ void session_end(struct sessions *sessions, int slot, int index, uint64_t end_ns
     keep_ended(sessions, slot, &span, end_ns, ticket, now_ns);
 }
 
-/* --- sessions
- * ------------------------------------------------------------------------------------------------------------------------ */
+/* --- sessions --------------------------------------------------------------------------------------------------------- */
 
 int sessions_free_slot(const struct sessions *sessions, uint64_t now_ns)
 {

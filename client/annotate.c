@@ -76,29 +76,31 @@ int annotator_slot(const gputap *tap, uint32_t *generation)
     return slot;
 }
 
-int annotator_enter(gputap *tap, struct annotator **out)
+/* `session`: a wish for a period alone is not enough. */
+static int enter(gputap *tap, struct annotator **out, bool session)
 {
     if (!tap)
         return GPUTAP_EINVAL;
     struct annotator *a = annotator_of(tap);
-    if (!a)
-        return client_fail(tap, GPUTAP_EDETACHED, "no session: call gputap_attach first");
-    if (!annotator_ours(a))
+    if (a && !annotator_ours(a))
         return client_fail(tap, GPUTAP_EFORKED, "the session belongs to the parent process: call gputap_attach in this one");
-    mutex_lock(&a->mutex);
-    if (!a->attached) {
+    if (a) {
+        mutex_lock(&a->mutex);
+        if (a->attached || (!session && a->period_ns > 0)) {
+            annotator_service(tap, a, clock_mono_coarse_ns(), 0);
+            *out = a;
+            return GPUTAP_OK;
+        }
         mutex_unlock(&a->mutex);
-        return client_fail(tap, GPUTAP_EDETACHED, "no session: call gputap_attach first");
     }
-    annotator_service(tap, a, clock_mono_coarse_ns(), 0);
-    *out = a;
-    return GPUTAP_OK;
+    return client_fail(tap, GPUTAP_EDETACHED, "no session: call gputap_attach first");
 }
+
+int annotator_enter(gputap *tap, struct annotator **out) { return enter(tap, out, true); }
 
 void annotator_text(char *out, size_t size, const char *text) { text_copy(out, size, text ? text : "", text ? strlen(text) : 0); }
 
-/* --- session
- * ----------------------------------------------------------------------------------------------------------------------- */
+/* --- session ---------------------------------------------------------------------------------------------------------- */
 
 static void forget_session(struct annotator *a)
 {
@@ -149,10 +151,10 @@ int gputap_poll(gputap *tap)
 {
     struct annotator *a;
     char why[sizeof a->why];
-    int result = annotator_enter(tap, &a);
+    int result = enter(tap, &a, false);
     if (result != GPUTAP_OK)
         return result;
-    result = annotator_connected(a);
+    result = a->link.state == LINK_UP;
     memcpy(why, a->why, sizeof why);
     mutex_unlock(&a->mutex);
     return result ? result : client_fail(tap, 0, "%s", why);
@@ -196,8 +198,7 @@ int gputap_annotator_info(gputap *tap, gputap_annotator *out)
     return client_copy_sized(tap, out, out->size, &known, sizeof known);
 }
 
-/* --- what has no length
- * ------------------------------------------------------------------------------------------------------------ */
+/* --- what has no length ----------------------------------------------------------------------------------------------- */
 
 int gputap_instant(gputap *tap, const char *job, const char *node, const char *name)
 {

@@ -64,13 +64,13 @@ static inline bool annotator_ours(const struct annotator *a) { return word32_get
 /* The handle's, or NULL. */
 static inline struct annotator *annotator_of(const gputap *tap) { return (struct annotator *)(uintptr_t)word_get(&tap->annotator); }
 
-/* --- annotate.c --------------------------------------------------------------------------------------------------------------- */
+/* --- annotate.c ------------------------------------------------------------------------------------------------------- */
 /* Enters a call that needs a session: 0 with the mutex held, or an error without it. */
 int annotator_enter(gputap *tap, struct annotator **out);
 /* Cuts a caller's text into a field; NULL is empty. */
 void annotator_text(char *out, size_t size, const char *text);
 
-/* --- annotator_service.c; all under the mutex -------------------------------------------------------------------------------- */
+/* --- annotator_service.c; all under the mutex ------------------------------------------------------------------------- */
 /* Connects, hears the broker, notices that it is gone: as far as that is due. The price of a coarse clock where nothing is. */
 void annotator_service(gputap *tap, struct annotator *a, uint64_t now, int wait_ms);
 /* Hangs up; what is open stays open here. */

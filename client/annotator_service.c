@@ -10,7 +10,7 @@ static const uint64_t try_every_ns = 250 * MS;
 static const uint64_t look_every_ns = 250 * MS;
 static const uint64_t look_asked_ns = MS;
 
-/* --- devices ------------------------------------------------------------------------------------------------------------------ */
+/* --- devices ---------------------------------------------------------------------------------------------------------- */
 
 static int slot_of(const struct mapping *mapping, int device)
 {
@@ -131,8 +131,7 @@ static void show_all(gputap *tap, struct annotator *a)
     }
 }
 
-/* --- the connection
- * ---------------------------------------------------------------------------------------------------------------- */
+/* --- the connection --------------------------------------------------------------------------------------------------- */
 
 void annotator_hang_up(struct annotator *a)
 {

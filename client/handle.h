@@ -91,7 +91,7 @@ struct gputap {
     struct handle_place places[HANDLE_PLACES];
 };
 
-/* --- message.c ----------------------------------------------------------------------------------------------------------- */
+/* --- message.c -------------------------------------------------------------------------------------------------------- */
 #if defined(__GNUC__)
 #define CLIENT_PRINTF(at) __attribute__((format(printf, at, at + 1)))
 #else
@@ -107,17 +107,17 @@ int client_fail_device(const gputap *tap, int code, int device);
 /* Fills a sized struct of the caller from one of the size that this library knows. */
 int client_copy_sized(const gputap *tap, void *out, uint32_t caller_size, const void *known, size_t known_size);
 
-/* --- attach.c ------------------------------------------------------------------------------------------------------------ */
+/* --- attach.c --------------------------------------------------------------------------------------------------------- */
 /* Looks for the instance's segment and makes it current if it is another than now. 0, or why not with a text. Under `busy`. */
 int handle_attach(gputap *tap, uint64_t now, char *message, size_t message_size);
 void handle_describe_absence(const gputap *tap, char *out, size_t size);
 
-/* --- mapping.c ----------------------------------------------------------------------------------------------------------- */
+/* --- mapping.c -------------------------------------------------------------------------------------------------------- */
 int mapping_open(gputap *tap, int place, struct mapping **out, char *message, size_t message_size);
 void mapping_retire(struct mapping *mapping);
 void mapping_destroy(struct mapping *mapping);
 
-/* --- check.c ------------------------------------------------------------------------------------------------------------- */
+/* --- check.c ---------------------------------------------------------------------------------------------------------- */
 /* Looks after the handle: beat, state, new devices, a new segment. At most one thread does, the others go on. */
 void handle_check(gputap *tap, uint64_t now, bool thorough);
 /* Period for our own decisions: never 0, never absurd. */
@@ -129,7 +129,7 @@ static inline void handle_tick(gputap *tap, uint64_t now)
         handle_check(tap, now, false);
 }
 
-/* --- devices.c ----------------------------------------------------------------------------------------------------------- */
+/* --- devices.c -------------------------------------------------------------------------------------------------------- */
 /* Gives numbers to slots of the mapping that have none yet. Under `busy`. True if there were any. */
 bool devices_adopt(gputap *tap, struct mapping *mapping);
 /* Slot of a device number in a mapping, or GPUTAP_EINVAL, GPUTAP_ENODEV. */
@@ -143,7 +143,7 @@ static inline int device_slot(gputap *tap, const struct mapping *mapping, int de
     return slot ? (int)slot - 1 : GPUTAP_ENODEV;
 }
 
-/* --- passes: one attempt of a read over the current mapping --------------------------------------------------------------- */
+/* --- passes: one attempt of a read over the current mapping ----------------------------------------------------------- */
 struct pass {
     struct mapping *mapping; /* NULL while not attached */
     uint64_t generation;
@@ -187,13 +187,13 @@ static inline struct ring track_coarse(const struct track *track)
     return ring;
 }
 
-/* --- annotate.c ------------------------------------------------------------------------------------------------------------ */
+/* --- annotate.c ------------------------------------------------------------------------------------------------------- */
 /* Slot and generation of the handle's session while a broker has it, else -1. */
 int annotator_slot(const gputap *tap, uint32_t *generation);
 /* Ends it, at the handle's end. */
 void annotator_destroy(gputap *tap);
 
-/* --- entries.c ----------------------------------------------------------------------------------------------------------- */
+/* --- entries.c -------------------------------------------------------------------------------------------------------- */
 /* The newest copy of a table entry of the current segment: index is a device number for REGION_DEVICE. `words` payload words.
  * 0 or a negative code with a text. */
 int entry_read(gputap *tap, enum region_type type, int index, uint64_t *out, uint32_t words);

@@ -254,7 +254,7 @@ struct layout_stats {
     uint64_t reserved[14];
 };
 
-/* --- annotations (since 1.1) ---------------------------------------------------------------------------------------------- */
+/* --- annotations (since 1.1) ------------------------------------------------------------------------------------------ */
 
 /* A piece of work under way. Written by a client into its own memory (client_memory.h), checked and mirrored by the broker. Texts
  * are UTF-8, NUL-padded. */

@@ -26,7 +26,7 @@ void wake_all(shm_word32 *word);
 /* Sleeps while *word == expected, at most timeout_ns; may return early. The word may be in a read-only shared mapping. */
 void wake_wait(const shm_word32 *word, uint32_t expected, uint64_t timeout_ns);
 
-/* --- files and mappings ------------------------------------------------------------------------------------------------ */
+/* --- files and mappings ----------------------------------------------------------------------------------------------- */
 enum region_error {
     REGION_OK = 0,
     REGION_ENOENT = -1,
@@ -102,7 +102,7 @@ int lock_held(const char *directory);
  * and what is printed would be written into it. First thing in every main. */
 void process_open_standard_files(void);
 
-/* --- memory between two processes ----------------------------------------------------------------------------------------- */
+/* --- memory between two processes ------------------------------------------------------------------------------------- */
 /* Creates anonymous memory of a fixed size, zero-filled for real, that nobody can shrink or grow any more; `*file` is for the one
  * process that shall write it. Mapped here read-only: what the other end does to it cannot fault us. REGION_E... */
 int sealed_create(size_t bytes, const void **memory, int *file);
@@ -110,7 +110,7 @@ int sealed_create(size_t bytes, const void **memory, int *file);
 int sealed_map(int file, size_t bytes, void **memory);
 void sealed_unmap(const void *memory, size_t bytes);
 
-/* --- threads and processes ------------------------------------------------------------------------------------------------- */
+/* --- threads and processes -------------------------------------------------------------------------------------------- */
 /* Guards a handle's private memory for less than a microsecond at a time. */
 struct platform_mutex {
     uint64_t storage[8];
@@ -124,7 +124,7 @@ void mutex_destroy(struct platform_mutex *mutex);
  * child for the price of a load. NULL where there is no memory. */
 const shm_word32 *fork_canary(uint32_t *mark);
 
-/* --- places ------------------------------------------------------------------------------------------------------------ */
+/* --- places ----------------------------------------------------------------------------------------------------------- */
 enum { PLACE_PATH_MAX = 1024 };
 #define PLACE_SEGMENT "telemetry"
 #define PLACE_LOCK "lock"

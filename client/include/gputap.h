@@ -376,8 +376,8 @@ GPUTAP_API uint64_t gputap_now(gputap *tap);
 GPUTAP_API int gputap_attach(gputap *tap, const char *label);
 /* Ends it, open spans as abandoned. gputap_close does the same. */
 GPUTAP_API int gputap_detach(gputap *tap);
-/* Connects, re-connects and tells what is open, as far as that is due. 1 while the broker has the session, 0 while it does not
- * (then gputap_message says why), or negative. */
+/* Connects, re-connects and tells what is open, as far as that is due. 1 while the broker has the session (or the wish for a
+ * period), 0 while it does not (then gputap_message says why), or negative. */
 GPUTAP_API int gputap_poll(gputap *tap);
 /* Asks the broker to sample at least every period_ms (1..60000; 0 takes the wish back), for as long as the handle is open. The
  * fastest wish of all clients is in force, never under the broker's --min-period. Needs no session. */

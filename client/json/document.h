@@ -55,6 +55,20 @@ int document_set_metrics(enum document_set set, int device, int *metrics, int li
 /* One answer to `history`; an empty one where nothing is known. */
 json_t *document_history(gputap *tap, int device, enum document_set set, int seconds, int points);
 
+/* What runs now: an array of the sessions, those of one user or, with uid -1, all. */
+json_t *document_sessions(gputap *tap, int64_t uid);
+/* {slot, generation, pid, uid, label, comm, since, dropped, lost, rejected, ended, gauges: [{gpu, allocated, reserved, dynamic}],
+ * spans: [{id, parent, job, node, name, value, max, start, seconds, gpus, shared}]}. Times are Unix milliseconds; gpus null = all.
+ */
+json_t *document_session(const gputap_session *session, const gputap_span *spans, int count);
+/* {type, t, session: "slot.generation", label, pid, uid, span, parent, gpus, job, node, name, value, max, seconds, abandoned,
+ * recovered}, and `usage` in those of that type. */
+json_t *document_event(const gputap_event *event);
+/* begin, end, ...; "unknown" for a later broker's. */
+const char *document_event_type(uint32_t type);
+/* {gpu, seconds, energy, ..., samples, partial, estimated, shared, unified}. */
+json_t *document_usage(const gputap_usage *usage);
+
 /* A metric's value: integers as they are, others rounded to one digit more than the metric prints; unknown is null. */
 json_t *document_value(const gputap_snapshot *snapshot, int device, int metric);
 json_t *document_number(double value, int decimals);

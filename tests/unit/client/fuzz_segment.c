@@ -21,6 +21,13 @@ static void make_good(void)
         fixture_publish(&f, 0, &sample);
         fixture_publish_host(&f, &sample);
     }
+    struct layout_session session = fixture_session_entry("s");
+    session.span_count = session.gauge_count = 1;
+    session.spans[0].id = 32;
+    session.gauges[0].updated_ns = 1;
+    fixture_session(&f, 0, &session);
+    for (uint32_t type = EVENT_ATTACH; type <= EVENT_USAGE; type++)
+        fixture_event(&f, &(struct layout_event){.type = type, .generation = 1, .span = 32});
     fixture_announce(&f);
     good_bytes = f.writer.region.bytes;
     good = malloc(good_bytes);
@@ -41,6 +48,29 @@ static size_t place_of(uint16_t where, const uint8_t *segment)
     const struct layout_region *region = &header->regions[where % header->region_count];
     at = (size_t)region->offset + (where >> 4) % 4096;
     return at < good_bytes ? at : good_bytes - 1;
+}
+
+static void call_sessions(gputap *tap)
+{
+    uint64_t now = gputap_now(tap);
+    gputap_span spans[GPUTAP_MAX_SPANS];
+    gputap_event event = GPUTAP_EVENT_INIT;
+    gputap_cursor cursor;
+    gputap_usage usage;
+    char text[2048];
+    for (int slot = 0, slots = gputap_session_slots(tap); slot < slots; slot++)
+        (void)gputap_session_info(tap, slot, &(gputap_session)GPUTAP_SESSION_INIT, spans, GPUTAP_MAX_SPANS);
+    if (gputap_event_cursor_init(tap, &cursor, GPUTAP_FROM_OLDEST) == GPUTAP_OK)
+        for (int i = 0; i < 100 && gputap_next_event(tap, &cursor, &event) == 1; i++)
+            ;
+    for (int device = 0, count = gputap_device_count(tap); device < count; device++) {
+        (void)gputap_usage_between(tap, device, 0, 0, &usage);
+        (void)gputap_usage_between(tap, device, now - 1000000000u, now, &usage);
+        (void)gputap_memory(tap, device, &(gputap_memory_info)GPUTAP_MEMORY_INIT);
+        (void)gputap_fits(tap, device, 1 << 30, NULL);
+        (void)gputap_oom_report(tap, device, text, sizeof text);
+        (void)gputap_device_tuning(tap, device, &(gputap_tuning_info)GPUTAP_TUNING_INIT);
+    }
 }
 
 static void call_everything(gputap *tap)
@@ -82,6 +112,8 @@ static void call_everything(gputap *tap)
                 ;
     }
     (void)gputap_wait(tap, &tick, 0);
+    (void)gputap_wait_change(tap, &tick, 0);
+    call_sessions(tap);
 }
 
 static void one_input(const uint8_t *data, size_t size)
