@@ -56,6 +56,7 @@ clang_major=$(clang -dumpversion | cut -d. -f1)
 scripts/install-deps.sh "libclang-rt-$clang_major-dev" || exit 1
 # Ubuntu has no chromium package: without a browser the browser tests skip by name.
 command -v chromium >/dev/null || scripts/install-deps.sh chromium || echo "no chromium here"
+[ -e /usr/include/sqlite3.h ] || scripts/install-deps.sh libsqlite3-dev || echo "no SQLite here"
 command -v spin >/dev/null || scripts/install-deps.sh spin || echo "no spin here"
 command -v node >/dev/null && command -v npm >/dev/null || scripts/install-deps.sh nodejs npm || exit 1
 
@@ -111,6 +112,8 @@ step "ten million reads" build/release/bin/tests/ring_torture --reads 10000000
 if [ -z "${QUICK:-}" ]; then
     step "brokers and writers killed under readers and bridge" env GPUTAP_KILLS=80 GPUTAP_BIN=build/release/bin python3 -B \
         tests/scenario/client_torture.py
+    step "storm of writers, brokers and annotators" env GPUTAP_WRITER_KILLS=1000 GPUTAP_BROKER_KILLS=30 GPUTAP_ANNOTATOR_KILLS=100 \
+        GPUTAP_BIN=build/release/bin python3 -B tests/scenario/client_storm.py
     note "clang-tidy"
     mapfile -t tidy < <(printf '%s\n' "${sources[@]}" | grep -E '^(shm|client|broker|bridge)/.*\.c$' | grep -v _win32)
     tidy_all() { printf '%s\n' "${tidy[@]}" | xargs -P2 -n6 clang-tidy -quiet -p build/release; }

@@ -1,6 +1,6 @@
 /* A client that annotates as fast as it can, for scenarios.
  *     annotator_tool [--label TEXT] [--seconds S] [--spans N] [--steps N] [--pause-us N] [--nested N] [--leave N] [--hold]
- *                    [--period MS] [--fork hold|exec] [--usage]
+ *                    [--period MS] [--fork hold|exec|bare] [--usage]
  * Each turn begins a span (and --nested more inside it), steps it, and ends them all. --leave keeps that many open at the end;
  * --hold then stays, and polls, until a signal. --fork makes a child in the middle of a span that tries to annotate, tells what it
  * was answered, and lives on for a minute; with `exec` as another program. --usage prints what a span of a second took. Prints one
@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
@@ -110,7 +111,7 @@ static void try_in_child(gputap *tap, uint64_t span, const char *how)
 static void fork_in_span(struct work *work, const char *how)
 {
     uint64_t span = begin(work, "forked", 0);
-    pid_t child = fork();
+    pid_t child = strcmp(how, "bare") == 0 ? (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : fork();
     if (child == 0)
         try_in_child(work->tap, span, how);
     work->errors += child < 0;

@@ -189,7 +189,7 @@ class Hostile(Scenario):
         view, rng, until = self.view(), random.Random(7), time.monotonic() + SECONDS
         facts = [view.device(i) for i in range(2)]
         babbler = threading.Thread(target=self.babble, args=(random.Random(8), until))
-        begun, place, samples, times, deeds = {}, len(view.events()), [0, 0], [], 0
+        begun, place, samples, deeds = {}, 0, [0, 0], 0
         clients = [self.client(label=b"hostile") for _ in range(3)]
         busy, started = cpu_seconds(self.broker.pid), time.monotonic()
         babbler.start()

@@ -123,7 +123,7 @@ class Segment:
                 continue
             raw = self.data[at + 8:at + size]
             event = dict(zip(["type", "flags", "slot", "generation", "pid", "uid"], struct.unpack_from("<6I", raw, 16)))
-            event.update(place=place, mono_ns=struct.unpack_from("<Q", raw)[0], span=struct.unpack_from("<Q", raw, 40)[0],
+            event.update(place=place, mono_ns=struct.unpack_from("<Q", raw)[0], real_ns=struct.unpack_from("<Q", raw, 8)[0], span=struct.unpack_from("<Q", raw, 40)[0],
                          type=EVENT_TYPES[event["type"]])
             if event["type"] == "usage":
                 event["seconds"], _, event["energy"] = struct.unpack_from("<3d", raw, 88)
