@@ -512,7 +512,7 @@ class Slow(Bridge):
         began = time.monotonic()
         time.sleep(8)
         before = []
-        gap = stalled.until("gap", also=before)
+        gap = stalled.until("gap", 15, also=before)  # a window so small opens again at the next probe of the sender
         self.assertEqual(gap["why"], "slow")
         got = [m["seq"] for m in before if m["type"] == "s"]
         self.assertEqual(gap["from"], got[-1] + 1)
