@@ -56,6 +56,7 @@ clang_major=$(clang -dumpversion | cut -d. -f1)
 scripts/install-deps.sh "libclang-rt-$clang_major-dev" || exit 1
 # Ubuntu has no chromium package: without a browser the browser tests skip by name.
 command -v chromium >/dev/null || scripts/install-deps.sh chromium || echo "no chromium here"
+command -v spin >/dev/null || scripts/install-deps.sh spin || echo "no spin here"
 command -v node >/dev/null && command -v npm >/dev/null || scripts/install-deps.sh nodejs npm || exit 1
 
 note "style"
@@ -73,6 +74,11 @@ step "no innerHTML" sh -c '! grep -rn "innerHTML\|outerHTML\|insertAdjacentHTML\
 
 note "models"
 step "ring model" python3 tests/models/ring_model.py
+if command -v spin >/dev/null; then
+    step "hand-over and session models" tests/models/spin.sh
+else
+    skip "hand-over and session models" "no spin here"
+fi
 
 note "building under ASan and UBSan"
 targets=()
@@ -89,12 +95,13 @@ if [ "${ctest_failed:-1}" -gt 0 ]; then
 fi
 
 note "building under ThreadSanitizer"
-targets=(--target ring_torture test_restart)
+targets=(--target ring_torture test_restart test_annotate)
 build tsan -DGPUTAP_BRIDGE=OFF
 note "ring and client threads under ThreadSanitizer"
 run_tsan() { setarch -R env TSAN_OPTIONS=halt_on_error=1 "$@"; }
 step "ring under TSan" run_tsan build/tsan/bin/tests/ring_torture --threads --reads 800000
 step "client threads under TSan" run_tsan build/tsan/bin/tests/test_restart
+step "annotating threads and the broker under TSan" run_tsan build/tsan/bin/tests/test_annotate
 
 note "release build"
 targets=()
@@ -116,6 +123,20 @@ if [ -z "${QUICK:-}" ]; then
     step "fuzzers" tests/fuzz.sh "${FUZZ_SECONDS:-15}"
     note "benchmarks (ratios; never a failure)"
     tests/bench.sh build/release/bin 2>&1 | tee "$logs/bench.log"
+fi
+
+note "Windows half under Wine"
+scripts/install-deps.sh gcc-mingw-w64-x86-64-win32 wine64 wine >"$logs/wine-install.log" 2>&1
+if command -v wine wineserver x86_64-w64-mingw32-gcc >"$logs/wine-found.log" && [ "$(wc -l <"$logs/wine-found.log")" -eq 3 ]; then
+    tests/wine.sh build/release/bin >"$logs/wine.log" 2>&1
+    wine_code=$?
+    add_totals "$logs/wine.log"
+    if [ $wine_code -ne 0 ]; then
+        tail -60 "$logs/wine.log"
+        [ "$total_failed" -gt 0 ] || count 0 1 0
+    fi
+else
+    skip "Windows half" "no mingw-w64 or no wine64 can be installed here"
 fi
 
 note "page in a browser"

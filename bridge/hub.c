@@ -291,9 +291,23 @@ static void look(struct hub *hub, int64_t now_ms)
         session_check(session, now_ms);
 }
 
+/* The broker samples as fast as the fastest client wants it, never under the 100 ms that the protocol knows; slower again when
+ * that one has gone. */
+static void ask_for_period(struct hub *hub)
+{
+    int fastest = 0;
+    for (const struct hub_class *class = hub->classes; class; class = class->next)
+        if (fastest == 0 || class->period < fastest)
+            fastest = class->period;
+    if (fastest != hub->asked_period && gputap_request_period(hub->tap, fastest) == GPUTAP_OK)
+        hub->asked_period = fastest;
+    (void)gputap_poll(hub->tap); /* the wish is told to the next broker, too */
+}
+
 void hub_update(struct hub *hub)
 {
     int64_t now_ms = hub_now_ms();
+    ask_for_period(hub);
     /* What a session says between two ticks is no reason to read all samples. */
     if (gputap_tick(hub->tap) != hub->moment.seq || now_ms - hub->looked_ms >= LOOK_MS) {
         hub->looked_ms = now_ms;

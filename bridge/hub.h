@@ -42,6 +42,7 @@ struct hub {
     struct hub_class *classes;
     struct session *sessions;
     int session_count;
+    int asked_period; /* ms, of the broker; 0 = none */
     struct annotations annotations;
     int64_t checked_ms, looked_ms;
     pthread_t waiter;

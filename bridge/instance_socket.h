@@ -10,7 +10,7 @@ struct instance_socket {
     int fd, lock; /* -1 = not open */
     char path[512];
     uint64_t inode;
-    char why[320]; /* it is not open */
+    char why[320]; /* it is not open; empty where that is no news */
 };
 
 void instance_socket_init(struct instance_socket *out);

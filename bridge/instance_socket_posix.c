@@ -26,10 +26,10 @@ static bool fail(struct instance_socket *out, const char *what, const char *deta
 static bool folder_is_ours(struct instance_socket *out, const char *folder)
 {
     struct stat status;
-    if (lstat(folder, &status) != 0)
-        return fail(out, folder, strerror(errno));
+    if (lstat(folder, &status) != 0) /* before the first broker that is no news */
+        return errno == ENOENT ? fail(out, "", "") : fail(out, folder, strerror(errno));
     if (!S_ISDIR(status.st_mode) || status.st_uid != geteuid())
-        return fail(out, folder, "it belongs to another user");
+        return fail(out, folder, "the folder belongs to another user, so only that user's bridge can make it");
     return true;
 }
 

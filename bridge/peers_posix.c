@@ -73,8 +73,9 @@ static bool same_user(int fd)
 
 static void refuse(int fd)
 {
-    static const char busy[] =
-        "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    static const char busy[] = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\nConnection: close\r\n"
+                               "Content-Type: application/json; charset=utf-8\r\nContent-Length: 32\r\n\r\n"
+                               "{\"error\":\"too many connections\"}";
     if (send(fd, busy, sizeof busy - 1, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
         shutdown(fd, SHUT_WR);
     close(fd);

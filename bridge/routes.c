@@ -90,19 +90,37 @@ static bool take_argument(const struct request *request, const char *name, long 
     return number >= low && number <= high;
 }
 
-static void answer_history(struct bridge *bridge, const struct request *request, struct reply *reply)
+/* An index, an id, a PCI address or uuid, or host; else answers itself. */
+static bool take_gpu(struct bridge *bridge, const struct request *request, int *device, struct reply *reply)
 {
-    int device = GPUTAP_HOST, seconds, points;
     const char *gpu = request_argument(request, "gpu");
     gputap_device facts = GPUTAP_DEVICE_INIT;
-    if (!gpu || (strcmp(gpu, "host") != 0 && !take_argument(request, "gpu", 0, INT_MAX, 0, &device)))
-        reply_error(reply, 400, "gpu is an index or host");
-    else if (!take_argument(request, "seconds", 1, DOCUMENT_HISTORY_SECONDS, PROTOCOL_HISTORY_DEFAULT, &seconds))
+    int index;
+    *device = gpu ? gputap_find(bridge->tap, gpu) : -1;
+    if (gpu && strcmp(gpu, "host") == 0) {
+        *device = GPUTAP_HOST;
+        return true;
+    }
+    if (gpu && *device < 0 && take_argument(request, "gpu", 0, INT_MAX, 0, &index))
+        *device = index;
+    if (*device >= 0 && gputap_device_info(bridge->tap, *device, &facts) == GPUTAP_OK)
+        return true;
+    if (*device >= 0 || (gpu && strchr(gpu, ':')))
+        reply_error(reply, 404, "no such gpu");
+    else
+        reply_error(reply, 400, "gpu is an index, an id or host");
+    return false;
+}
+
+static void answer_history(struct bridge *bridge, const struct request *request, struct reply *reply)
+{
+    int device, seconds, points;
+    if (!take_gpu(bridge, request, &device, reply))
+        return;
+    if (!take_argument(request, "seconds", 1, DOCUMENT_HISTORY_SECONDS, PROTOCOL_HISTORY_DEFAULT, &seconds))
         reply_error(reply, 400, "seconds is 1 to 1020");
     else if (!take_argument(request, "points", 1, DOCUMENT_HISTORY_POINTS, PROTOCOL_HISTORY_DEFAULT, &points))
         reply_error(reply, 400, "points is 1 to 1000");
-    else if (device != GPUTAP_HOST && gputap_device_info(bridge->tap, device, &facts) != GPUTAP_OK)
-        reply_error(reply, 404, "no such gpu");
     else
         reply_document(reply, 200, document_history(bridge->tap, device, DOCUMENT_FULL, seconds, points));
 }

@@ -82,8 +82,9 @@ static void tend_socket(struct bridge *bridge)
     instance_socket_close(&bridge->socket, true);
     memcpy(before, bridge->socket.why, sizeof before);
     if (!instance_socket_open(&bridge->socket, folder)) {
-        if (first || strcmp(before, bridge->socket.why) != 0)
-            log_line(LOG_LEVEL_INFO, "no bridge.sock for now: %s", bridge->socket.why);
+        if (bridge->socket.why[0] && (first || strcmp(before, bridge->socket.why) != 0))
+            log_line(LOG_LEVEL_INFO, "no bridge.sock (the address for this user's own programs) for now, only TCP: %s",
+                     bridge->socket.why);
         return;
     }
     bridge->socket_listener = (struct listener){.fd = bridge->socket.fd, .local = {.local_socket = true}};

@@ -27,6 +27,7 @@ int signals_catch(void)
     sigemptyset(&action.sa_mask);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
     sigaction(SIGPIPE, &ignore, NULL);
     return ends[0];
 }

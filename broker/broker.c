@@ -41,6 +41,7 @@ struct broker {
     uint64_t deadline_ns;
     uint64_t housekeeping_ns;
     bool table_full_told;
+    bool told_ready;
     struct lock lock;
     bool displaced; /* another broker took the place */
     char directory[PLACE_PATH_MAX];
@@ -71,7 +72,7 @@ static void on_device(void *context, int provider, const struct layout_device *f
     }
 }
 
-static void on_listed(void *context, int provider, const char *only, const char (*ids)[48], int count)
+static void on_listed(void *context, int provider, const char *only, const char (*ids)[48], int count, bool beyond)
 {
     struct broker *broker = context;
     devices_take_list(&broker->devices, provider, only, ids, count);
@@ -79,8 +80,8 @@ static void on_listed(void *context, int provider, const char *only, const char 
     for (uint32_t i = 0; i < broker->devices.count; i++)
         present += broker->devices.items[i].sources[provider].present;
     broker->providers[provider].devices = present;
-    if (count == PROVIDER_MAX_DEVICES)
-        log_line("%s: %d devices are read, any beyond are left out", providers[provider]->name, PROVIDER_MAX_DEVICES);
+    if (beyond)
+        log_line("%s: %d devices are read, those beyond are left out", providers[provider]->name, PROVIDER_MAX_DEVICES);
 }
 
 static void on_host(void *context, const struct layout_host *facts) { ((struct broker *)context)->host = *facts; }
@@ -165,6 +166,14 @@ static void publish_stats_now(struct broker *broker, uint64_t now_ns)
         publish_provider(&broker->publisher, i, &broker->providers[i]);
 }
 
+/* Once there is something to read: whoever waited for this line finds every device. */
+static void tell_ready(struct broker *broker)
+{
+    printf("gputapd ready: %s, %u device%s\n", broker->directory, broker->devices.count, broker->devices.count == 1 ? "" : "s");
+    fflush(stdout);
+    broker->told_ready = true;
+}
+
 static void publish_tick(struct broker *broker)
 {
     uint64_t now_ns = clock_mono_ns();
@@ -185,6 +194,8 @@ static void publish_tick(struct broker *broker)
     broker->collecting = false;
     broker->stats.ticks = broker->tick;
     broker->stats.publish_ns = clock_mono_ns() - now_ns;
+    if (!broker->told_ready)
+        tell_ready(broker);
 }
 
 static void begin_tick(struct broker *broker, uint64_t expirations)
@@ -312,13 +323,15 @@ static bool turn(struct broker *broker, struct events *events)
     uint64_t now = clock_mono_ns();
     if (now > until + late_ns)
         pool_forgive(&broker->pool, now - until);
+    if (events->stop)
+        return false; /* what ends now was told to, as we were */
     for (int i = 0; i < ready; i++)
         pool_receive(&broker->pool, events->ready[i]);
     if (events->child_ended)
         pool_reap(&broker->pool);
     pool_watch(&broker->pool, clock_mono_ns());
     control_handle(&broker->control, events->control, events->control_count, clock_mono_ns());
-    return !events->stop;
+    return true;
 }
 
 static void find_devices(struct broker *broker, struct events *events)
@@ -387,8 +400,6 @@ int broker_run(const struct options *options)
     find_devices(&broker, &events);
     int code = events.stop ? 0 : open_segment(&broker);
     if (code == 0 && !events.stop) {
-        printf("gputapd ready: %s, %u device%s\n", broker.directory, broker.devices.count, broker.devices.count == 1 ? "" : "s");
-        fflush(stdout);
         serve(&broker, &events);
         code = broker.displaced;
     }

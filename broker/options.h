@@ -19,12 +19,16 @@ struct options {
     int no_provider_count;
     int max_devices; /* 0 = as many as found, and some more */
     int64_t group;   /* gid, -1 = everybody may read */
+    bool check;      /* only look whether the options are right */
     /* Of a worker, never given by people. */
     const char *worker;
     const char *exclude[OPTIONS_MAX_LIST];
     int exclude_count;
     const char *only;
 };
+
+/* Was the provider switched off by name? */
+bool options_leave_out(const struct options *options, const char *provider);
 
 enum options_result { OPTIONS_RUN, OPTIONS_EXIT_OK, OPTIONS_EXIT_USAGE };
 

@@ -16,19 +16,21 @@
 static const char usage_text[] =
     "usage: gputapd [--instance NAME] [--period MS] [--min-period MS] [--root DIR] [--simulate MODEL[:COUNT]]...\n"
     "               [--sim-load static|wave|workflow] [--no-provider NAME]... [--max-devices N] [--group GROUP]\n"
-    "       gputapd --help | --version\n"
+    "       gputapd --check [OPTION]... | --help | --version\n"
     "\n"
     "Samples this machine's GPUs and host, and publishes the numbers in shared memory.\n"
     "\n"
     "  --instance NAME      name of this broker for its readers (default: $GPUTAP_INSTANCE, else \"default\")\n"
-    "  --period MS          sampling period, 10 to 60000 (default 1000)\n"
+    "  --period MS          sampling period while nobody asks for a faster one, 10 to 60000 (default 1000)\n"
     "  --min-period MS      fastest period that a client may ask for, 1 to 60000 (default 10)\n"
     "  --root DIR           read /sys and /proc below DIR: a dump of another machine\n"
-    "  --simulate M[:N]     add N simulated devices of model M to the real ones; may be given again\n"
+    "  --simulate M[:N]     add N simulated devices (1 to 64) of model M to the real ones; may be given again\n"
     "  --sim-load KIND      what simulated devices do: static (default), wave, workflow\n"
     "  --no-provider NAME   leave a source of numbers out; may be given again\n"
-    "  --max-devices N      room for N devices, 1 to 1024 (default: those found and 8 more, at least 16)\n"
-    "  --group GROUP        only this group may read (files 0640, folders 0750)\n";
+    "  --max-devices N      room for N devices, 1 to 1024 (default: those found and 8 more, at least 16);\n"
+    "                       a provider reads at most 128\n"
+    "  --group GROUP        only this group may read (files 0640, folders 0750)\n"
+    "  --check              only check the other options: 0 if they are right\n";
 
 static enum options_result complain(const char *format, ...)
 {
@@ -95,6 +97,7 @@ enum option_id {
     OPTION_WORKER,
     OPTION_EXCLUDE,
     OPTION_ONLY,
+    OPTION_CHECK,
     OPTION_HELP,
     OPTION_VERSION
 };
@@ -112,6 +115,7 @@ static const struct option long_options[] = {
     {"worker", required_argument, NULL, OPTION_WORKER},
     {"exclude", required_argument, NULL, OPTION_EXCLUDE},
     {"only", required_argument, NULL, OPTION_ONLY},
+    {"check", no_argument, NULL, OPTION_CHECK},
     {"help", no_argument, NULL, OPTION_HELP},
     {"version", no_argument, NULL, OPTION_VERSION},
     {NULL, 0, NULL, 0},
@@ -159,10 +163,19 @@ static enum options_result apply(struct options *options, int id, const char *va
     case OPTION_EXCLUDE:
         return list_add(options->exclude, &options->exclude_count, value) ? OPTIONS_RUN : complain("too many --exclude");
     case OPTION_ONLY: options->only = value; return OPTIONS_RUN;
+    case OPTION_CHECK: options->check = true; return OPTIONS_RUN;
     case OPTION_HELP: printf("%s\nModels: %s\n", usage_text, sim_model_list()); return OPTIONS_EXIT_OK;
     case OPTION_VERSION: puts("gputapd " GPUTAP_PROJECT_VERSION); return OPTIONS_EXIT_OK;
     default: return complain("unknown or incomplete option");
     }
+}
+
+bool options_leave_out(const struct options *options, const char *provider)
+{
+    for (int i = 0; i < options->no_provider_count; i++)
+        if (strcmp(options->no_provider[i], provider) == 0)
+            return true;
+    return false;
 }
 
 static void simulate_from_environment(struct options *options)
@@ -197,5 +210,7 @@ enum options_result options_parse(struct options *options, int argc, char **argv
         return complain("the period (%llu ms) is below the minimum period (%llu ms)",
                         (unsigned long long)options->period_ns / 1000000, (unsigned long long)options->min_period_ns / 1000000);
     simulate_from_environment(options);
-    return OPTIONS_RUN;
+    if (options->simulate_count > 0 && options_leave_out(options, "sim"))
+        return complain("--simulate (or GPUTAP_SIM) and --no-provider sim contradict each other");
+    return options->check ? OPTIONS_EXIT_OK : OPTIONS_RUN;
 }

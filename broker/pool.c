@@ -35,12 +35,12 @@ static struct pool_worker *free_worker(struct pool *pool)
     return NULL;
 }
 
-static bool provider_off(const struct options *options, const char *name)
+/* Why a provider gets no worker, or NULL. */
+static const char *off_because(const struct options *options, const char *name)
 {
-    for (int i = 0; i < options->no_provider_count; i++)
-        if (strcmp(options->no_provider[i], name) == 0)
-            return true;
-    return strcmp(name, "sim") == 0 && options->simulate_count == 0;
+    if (options_leave_out(options, name))
+        return "switched off by --no-provider";
+    return strcmp(name, "sim") == 0 && options->simulate_count == 0 ? "not asked for" : NULL;
 }
 
 static void add_worker(struct pool *pool, int provider, const char *only, uint64_t respawn_ns, uint64_t backoff_ns)
@@ -67,8 +67,9 @@ void pool_init(struct pool *pool, const struct options *options, const struct po
     pool->events = *events;
     pool->period_ns = options->period_ns;
     for (int i = 0; i < provider_count; i++) {
-        if (provider_off(options, providers[i]->name))
-            events->status(events->context, i, PROVIDER_OFF, "not asked for");
+        const char *why = off_because(options, providers[i]->name);
+        if (why)
+            events->status(events->context, i, PROVIDER_OFF, why);
         else
             add_worker(pool, i, NULL, 0, backoff_first_ns);
     }
@@ -301,7 +302,8 @@ static bool take_devices(struct pool *pool, struct pool_worker *worker, const st
         return false;
     worker->device_count = worker->pending_count;
     worker->pending_count = 0;
-    pool->events.listed(pool->events.context, worker->provider, worker->only, (const char(*)[48])worker->ids, worker->device_count);
+    pool->events.listed(pool->events.context, worker->provider, worker->only, (const char(*)[48])worker->ids, worker->device_count,
+                        message->beyond != 0);
     now_listed(worker);
     return true;
 }

@@ -46,7 +46,7 @@ struct pool_events {
     void (*status)(void *context, int provider, uint32_t state, const char *message);
     /* One device of a worker's list; then `listed` with the ids that this provider's worker now has. */
     void (*device)(void *context, int provider, const struct layout_device *facts);
-    void (*listed)(void *context, int provider, const char *only, const char (*ids)[48], int count);
+    void (*listed)(void *context, int provider, const char *only, const char (*ids)[48], int count, bool beyond);
     void (*host)(void *context, const struct layout_host *facts);
     void (*sample)(void *context, int provider, const char *id, int gone, const struct sample *sample);
     void (*host_sample)(void *context, const struct sample *sample);

@@ -25,6 +25,7 @@ struct provider_context {
     const char *only;
     /* Set by the provider at discovery: what it found, or why nothing, in one line for people. */
     char message[144];
+    bool beyond; /* likewise: there are more devices than it had room for */
 };
 
 /* A sample being filled: begins with every metric unknown, REASON_NOT_SUPPORTED. */

@@ -45,8 +45,11 @@ static void child_run(const struct arguments *arguments, int socket, int page, p
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
-    /* A terminal's Ctrl-C is the broker's to act on; the worker ends when its socket does. */
+    /* What ends a whole group, such as Ctrl-C or a closed terminal, is the broker's to act on; the worker ends when its socket
+     * does. */
     signal(SIGINT, SIG_IGN);
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(0);

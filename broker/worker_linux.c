@@ -73,7 +73,7 @@ static void send_devices(struct worker *worker)
         struct message_device device = {.type = MESSAGE_DEVICE, .index = i, .facts = worker->devices[i]};
         worker_send(&device);
     }
-    struct message_devices end = {.type = MESSAGE_DEVICES, .count = worker->device_count};
+    struct message_devices end = {.type = MESSAGE_DEVICES, .count = worker->device_count, .beyond = worker->context.beyond};
     worker_send(&end);
 }
 

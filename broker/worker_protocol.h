@@ -56,6 +56,7 @@ struct message_device {
 struct message_devices {
     uint32_t type;
     int32_t count;
+    uint32_t beyond; /* 1: there are more than a provider may have */
 };
 
 struct message_host {

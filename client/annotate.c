@@ -76,14 +76,16 @@ int annotator_slot(const gputap *tap, uint32_t *generation)
     return slot;
 }
 
-/* `session`: a wish for a period alone is not enough. */
+/* `session`: a wish for a period alone is not enough. 0 with *out and its mutex held. */
 static int enter(gputap *tap, struct annotator **out, bool session)
 {
     if (!tap)
         return GPUTAP_EINVAL;
     struct annotator *a = annotator_of(tap);
-    if (a && !annotator_ours(a))
-        return client_fail(tap, GPUTAP_EFORKED, "the session belongs to the parent process: call gputap_attach in this one");
+    if (a && !annotator_ours(a)) {
+        (void)client_fail(tap, GPUTAP_EFORKED, "the session belongs to the parent process: call gputap_attach in this one");
+        return GPUTAP_EFORKED;
+    }
     if (a) {
         mutex_lock(&a->mutex);
         if (a->attached || (!session && a->period_ns > 0)) {
@@ -93,7 +95,8 @@ static int enter(gputap *tap, struct annotator **out, bool session)
         }
         mutex_unlock(&a->mutex);
     }
-    return client_fail(tap, GPUTAP_EDETACHED, "no session: call gputap_attach first");
+    (void)client_fail(tap, GPUTAP_EDETACHED, "no session: call gputap_attach first");
+    return GPUTAP_EDETACHED;
 }
 
 int annotator_enter(gputap *tap, struct annotator **out) { return enter(tap, out, true); }
@@ -149,7 +152,7 @@ int gputap_detach(gputap *tap)
 
 int gputap_poll(gputap *tap)
 {
-    struct annotator *a;
+    struct annotator *a = NULL;
     char why[sizeof a->why];
     int result = enter(tap, &a, false);
     if (result != GPUTAP_OK)

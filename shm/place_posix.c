@@ -11,14 +11,6 @@
 
 #define TMPFS_MAGIC_NUMBER 0x01021994
 
-bool place_valid_instance(const char *instance)
-{
-    size_t length = instance ? strlen(instance) : 0;
-    if (length < 1 || length > 64 || instance[0] == '.')
-        return false;
-    return strspn(instance, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == length;
-}
-
 static const char *environment(const char *name)
 {
     const char *value = getenv(name);
@@ -57,6 +49,15 @@ static void writer_base(char *out, size_t size)
         user_base(out, size);
 }
 
+/* What a folder made there anew would belong to. */
+static gid_t default_group(const char *path)
+{
+    char parent[PLACE_PATH_MAX];
+    struct stat info;
+    snprintf(parent, sizeof parent, "%s/..", path);
+    return stat(parent, &info) == 0 && (info.st_mode & S_ISGID) ? info.st_gid : getegid();
+}
+
 /* Creates a folder of the given mode, or takes one that is there and is ours; `own` says that it is this instance's alone, and
  * its mode is then set in any case, while the base that instances share keeps what it has. The user's own choice of GPUTAP_DIR is
  * taken as it is. */
@@ -78,7 +79,9 @@ static int folder_create(const char *path, mode_t mode, bool strict, bool own, i
         return REGION_EUNTRUSTED;
     }
     if (info.st_uid == geteuid() && (made || own)) {
-        if (group >= 0 && chown(path, (uid_t)-1, (gid_t)group) != 0) {
+        /* An earlier start may have given the folder to a group. */
+        int64_t wanted = group < 0 && !made ? (int64_t)default_group(path) : group;
+        if (wanted >= 0 && chown(path, (uid_t)-1, (gid_t)wanted) != 0 && group >= 0) {
             text_format(message, message_size, "%s: cannot be given to the group: %s", path, strerror(errno));
             return REGION_EPERM;
         }

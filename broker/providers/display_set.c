@@ -67,7 +67,7 @@ bool display_set_refresh(struct display_set *set, struct provider_context *conte
         return false; /* what is known stays known */
     if (set->announced && fingerprint == set->fingerprint && !any_lost(set))
         return false;
-    int found_count = pci_displays(context->io, hooks->driver, found, PROVIDER_MAX_DEVICES);
+    int found_count = pci_displays(context->io, hooks->driver, found, PROVIDER_MAX_DEVICES, &context->beyond);
     if (found_count < 0)
         return false;
     int old_count = set->count;

@@ -115,6 +115,7 @@ struct display_search {
     const char *driver;
     struct pci_display *out;
     int count, capacity;
+    bool beyond;
 };
 
 static void keep_display(struct display_search *search, const struct pci_display *display)
@@ -123,6 +124,8 @@ static void keep_display(struct display_search *search, const struct pci_display
         return;
     if (search->count < search->capacity)
         search->out[search->count++] = *display;
+    else
+        search->beyond = true;
 }
 
 static bool take_pci(void *context, const char *name)
@@ -138,7 +141,7 @@ static bool take_pci(void *context, const char *name)
         return true;
     read_render_minor(search->io, &display);
     keep_display(search, &display);
-    return search->count < search->capacity;
+    return !search->beyond;
 }
 
 /* GPUs of a SoC have no PCI address. Of these only such with a render node count: the rest are bare screens. amdgpu_xcp.N are
@@ -161,7 +164,7 @@ static bool take_card(void *context, const char *name)
     read_render_minor(search->io, &display);
     if (display.render_minor >= 0)
         keep_display(search, &display);
-    return search->count < search->capacity;
+    return !search->beyond;
 }
 
 static int by_id(const void *a, const void *b)
@@ -179,12 +182,13 @@ static int list_displays(struct io *io, bool (*pci)(void *, const char *), bool 
     return error < 0 && error != -ENOENT ? error : 0;
 }
 
-int pci_displays(struct io *io, const char *driver, struct pci_display *out, int capacity)
+int pci_displays(struct io *io, const char *driver, struct pci_display *out, int capacity, bool *beyond)
 {
     struct display_search search = {.io = io, .driver = driver, .out = out, .capacity = capacity};
     int error = list_displays(io, take_pci, take_card, &search);
     if (error < 0)
         return error;
+    *beyond = search.beyond;
     qsort(out, (size_t)search.count, sizeof *out, by_id);
     return search.count;
 }

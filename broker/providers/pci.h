@@ -15,9 +15,9 @@ struct pci_display {
     bool platform;
 };
 
-/* All of them, ordered by id; those of one driver where `driver` is not NULL. Never more than `capacity`; -errno if a folder could
- * not be listed, since then nothing can be said of what is there. */
-int pci_displays(struct io *io, const char *driver, struct pci_display *out, int capacity);
+/* All of them, ordered by id; those of one driver where `driver` is not NULL. Never more than `capacity`: `beyond` says whether
+ * there are. -errno if a folder could not be listed, since then nothing can be said of what is there. */
+int pci_displays(struct io *io, const char *driver, struct pci_display *out, int capacity, bool *beyond);
 /* Is it still there? A link to its folder may outlive it. */
 bool pci_present(struct io *io, const struct pci_display *display);
 /* Changes when a device, a driver or a node comes or goes: cheaper than pci_displays. 0, or -errno as above. */

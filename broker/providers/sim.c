@@ -95,14 +95,17 @@ static int model_order(const void *a, const void *b)
 }
 
 /* All devices asked for, by model name, each model counted from 0; the same in every worker, so that an index means one device. */
-static int expand_specs(const struct provider_context *context, const struct sim_model *models[PROVIDER_MAX_DEVICES])
+static int expand_specs(struct provider_context *context, const struct sim_model *models[PROVIDER_MAX_DEVICES])
 {
     int total = 0;
     for (int i = 0; i < context->simulate_count; i++) {
         uint32_t count = 0;
         const struct sim_model *model = sim_parse_spec(context->simulate[i], &count);
-        for (uint32_t n = 0; model && n < count && total < PROVIDER_MAX_DEVICES; n++)
-            models[total++] = model;
+        for (uint32_t n = 0; model && n < count; n++)
+            if (total < PROVIDER_MAX_DEVICES)
+                models[total++] = model;
+            else
+                context->beyond = true;
     }
     qsort(models, (size_t)total, sizeof *models, model_order);
     return total;

@@ -40,6 +40,9 @@ static void print_places(gputap *tap)
         print_place(&tap->places[i], mapping && word_get(&mapping->place) == (uint64_t)i);
 }
 
+/* What a broker that is gone counted as alive died with it. */
+static const char *alive_text(int bits) { return bits & GPUTAP_STATUS_DEAD ? "were alive at its last word" : "alive"; }
+
 static void print_broker(gputap *tap, int bits)
 {
     gputap_host host = GPUTAP_HOST_INIT;
@@ -60,8 +63,8 @@ static void print_broker(gputap *tap, int bits)
         printf("  losses       %llu of %llu ticks missed, %llu samples late, %llu bad messages, %llu times re-created\n",
                (unsigned long long)stats.missed_ticks, (unsigned long long)stats.ticks, (unsigned long long)stats.late_samples,
                (unsigned long long)stats.bad_messages, (unsigned long long)stats.recreated);
-        printf("  workers      %llu alive, %llu restarts, %llu killed, %llu abandoned\n", (unsigned long long)stats.workers_alive,
-               (unsigned long long)stats.worker_restarts, (unsigned long long)stats.workers_killed,
+        printf("  workers      %llu %s, %llu restarts, %llu killed, %llu abandoned\n", (unsigned long long)stats.workers_alive,
+               alive_text(bits), (unsigned long long)stats.worker_restarts, (unsigned long long)stats.workers_killed,
                (unsigned long long)stats.workers_abandoned);
     }
     printf("  clock        %s\n", mapping && word_get(&mapping->same_clock)
@@ -136,9 +139,9 @@ static void print_devices(gputap *tap)
             printf("GPU %d is gone\n", i);
             continue;
         }
-        printf("GPU %d: %s\n  id %s, state %s, pool %s, driver %s %s\n", i, print_device_name(name, sizeof name, &device),
+        printf("GPU %d: %s\n  id %s, state %s, pool %s, driver %s%s%s\n", i, print_device_name(name, sizeof name, &device),
                device.id, gputap_state_text((int)device.state), gputap_pool_text((int)device.pool),
-               device.driver[0] ? device.driver : "unknown", device.driver_version);
+               device.driver[0] ? device.driver : "unknown", device.driver_version[0] ? " " : "", device.driver_version);
         print_metrics(tap, i);
     }
     if (count == 0)

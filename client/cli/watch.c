@@ -1,11 +1,8 @@
 /* gputap watch: a live table, or a line a sample where nobody looks at a terminal. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "client/cli/cli.h"
-#include "client/json/document.h"
 
 enum { WATCH_SLICE_MS = 100, SPARK_SECONDS = 60, SPARK_MOST = 60, LINE_BYTES = 1024 };
 
@@ -54,12 +51,16 @@ static void host_line(gputap *tap, char *out, size_t size)
     snprintf(out, size, "CPU %s  RAM %s", number(cpu, sizeof cpu, v[0], 1, " %"), print_gib(memory, sizeof memory, v[1], v[2]));
 }
 
-static void clock_text(char *out, size_t size)
+static void clock_text(char *out, size_t size, bool milliseconds)
 {
-    time_t now = time(NULL);
-    struct tm *parts = localtime(&now);
-    if (!parts || strftime(out, size, "%H:%M:%S", parts) == 0)
+    struct timespec now;
+    timespec_get(&now, TIME_UTC);
+    struct tm *parts = localtime(&now.tv_sec);
+    size_t used = parts ? strftime(out, size, "%H:%M:%S", parts) : 0;
+    if (used == 0)
         snprintf(out, size, "--:--:--");
+    else if (milliseconds)
+        snprintf(out + used, size - used, ".%03ld", now.tv_nsec / 1000000);
 }
 
 /* --- one line a sample ---------------------------------------------------------------------------------------------------- */
@@ -67,30 +68,20 @@ static void print_line(gputap *tap, const struct cli *cli)
 {
     char text[5][48], host[LINE_BYTES];
     int count = gputap_device_count(tap);
-    clock_text(text[0], sizeof text[0]);
+    clock_text(text[0], sizeof text[0], gputap_period(tap) < 1000000000u);
     printf("%s", text[0]);
     for (int i = 0; i < count; i++) {
+        gputap_device info = GPUTAP_DEVICE_INIT;
         struct row row;
         if ((cli->gpu >= 0 && cli->gpu != i) || !read_row(tap, i, &row))
             continue;
-        printf("  GPU%d %s %s %s %s %s", i, number(text[0], 48, row.busy, 1, " %"), number(text[1], 48, row.clock, 0, " MHz"),
-               number(text[2], 48, row.temperature, 1, degree()), print_gib(text[3], 48, row.used, row.total),
-               number(text[4], 48, row.power, 1, " W"));
+        bool simulated = gputap_device_info(tap, i, &info) == GPUTAP_OK && info.simulated;
+        printf("  GPU%d%s %s %s %s %s %s", i, simulated ? " (simulated)" : "", number(text[0], 48, row.busy, 1, " %"),
+               number(text[1], 48, row.clock, 0, " MHz"), number(text[2], 48, row.temperature, 1, degree()),
+               print_gib(text[3], 48, row.used, row.total), number(text[4], 48, row.power, 1, " W"));
     }
     host_line(tap, host, sizeof host);
     printf("  %s\n", host);
-}
-
-static int print_json_line(gputap *tap)
-{
-    json_t *document = document_snapshot(tap);
-    char *text = document ? document_print(document) : NULL;
-    json_decref(document);
-    if (!text)
-        return EXIT_FAILED;
-    puts(text);
-    free(text);
-    return EXIT_FINE;
 }
 
 /* --- the table ------------------------------------------------------------------------------------------------------------ */
@@ -138,7 +129,7 @@ static void draw(gputap *tap, const struct cli *cli, int bits)
     char now[16], host[LINE_BYTES], age[32];
     int columns, rows, count = gputap_device_count(tap), drawn = 0;
     terminal_size(&columns, &rows);
-    clock_text(now, sizeof now);
+    clock_text(now, sizeof now, false);
     print_duration(age, sizeof age, cli_newest_age(tap));
     printf("\033[Hgputap  %s  q quits%s\033[K\n", now, bits & GPUTAP_STATUS_SIMULATED ? "  \033[33mSIMULATED devices\033[0m" : "");
     if (bits & GPUTAP_STATUS_RUNNING)
@@ -190,7 +181,7 @@ static int watch(gputap *tap, const struct cli *cli, bool screen)
             continue;
         if (!screen && !cli->json)
             print_line(tap, cli);
-        else if (cli->json && print_json_line(tap) != EXIT_FINE)
+        else if (cli->json && cli_print_snapshot(tap, cli) != EXIT_FINE)
             return EXIT_FAILED;
         if (!screen && (fflush(stdout) != 0 || ferror(stdout)))
             return EXIT_FAILED;

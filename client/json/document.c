@@ -204,6 +204,9 @@ static json_t *history_row(const double *row, int device, const int *metrics, in
 json_t *document_history(gputap *tap, int device, enum document_set set, int seconds, int points)
 {
     int metrics[GPUTAP_METRIC_SLOTS];
+    gputap_device facts = GPUTAP_DEVICE_INIT;
+    if (device != GPUTAP_HOST)
+        (void)gputap_device_info(tap, device, &facts);
     int count = document_set_metrics(set, device, metrics, GPUTAP_METRIC_SLOTS);
     int64_t *times = calloc((size_t)points, sizeof *times);
     double *rows = calloc((size_t)points * (size_t)(count ? count : 1), sizeof *rows);
@@ -221,6 +224,7 @@ json_t *document_history(gputap *tap, int device, enum document_set set, int sec
     history.failed |= !times || !rows;
     put(&history, "type", json_string("history"));
     put(&history, "gpu", device == GPUTAP_HOST ? json_null() : json_integer(device));
+    put(&history, "simulated", json_boolean(facts.simulated));
     put(&history, "fields", fields);
     put(&history, "t", t);
     put(&history, "rows", values);

@@ -3,6 +3,7 @@ import gzip
 import json
 import os
 import pathlib
+import signal
 import socket
 import stat
 import time
@@ -303,11 +304,39 @@ class Http(harness.Scenario):
         self.assertEqual((history["type"], history["gpu"]), ("history", index))
         self.assertLessEqual(len(history["rows"]), 5)
         self.assertEqual(history["rows"][-1][history["fields"].index("gfx_busy")], 85)
-        self.assertEqual(self.get("/api/v1/history?gpu=host")["gpu"], None)
+        self.assertEqual(self.get("/api/v1/history?gpu=sim:mi300x:0&points=5")["gpu"], index)
+        self.assertTrue(history["simulated"])
+        host = self.get("/api/v1/history?gpu=host")
+        self.assertEqual((host["gpu"], host["simulated"]), (None, False))
         for query, want in (("", 400), ("?gpu=x", 400), ("?gpu=-1", 400), ("?gpu=99", 404), ("?gpu=host&seconds=0", 400),
+                            ("?gpu=", 400), ("?gpu=4294967296", 400), ("?gpu=sim:mi300x:99", 404), ("?gpu=0000:c5:00.0", 404),
                             ("?gpu=host&seconds=1021", 400), ("?gpu=host&points=1001", 400), ("?gpu=host&points=1e3", 400),
                             ("?gpu=host&seconds=99999999999999999999", 400), ("?gpu=host&points=+5", 400)):
             self.assertEqual(self.ask("GET /api/v1/history%s HTTP/1.1" % query)[0], want, query)
+
+    def test_history_of_an_id_stays_that_devices_when_the_broker_returns_with_others(self):
+        broker = self.start_broker("--period", "100", "--simulate", "mi300x")
+        self.start_bridge()
+        wait_for(lambda: self.ask("GET /healthz HTTP/1.1")[0] == 200, what="live")
+        broker.stop()
+        self.start_broker("--period", "100", "--simulate", "rtx4090")
+        ids = lambda: {g["id"]: g["index"] for g in self.get("/api/v1/snapshot")["gpus"]}
+        wait_for(lambda: "sim:rtx4090:0" in ids(), what="the other device")
+        self.assertGreater(ids()["sim:rtx4090:0"], 0)
+        self.assertEqual(self.get("/api/v1/history?gpu=sim:rtx4090:0")["gpu"], ids()["sim:rtx4090:0"])
+        self.assertEqual(self.ask("GET /api/v1/history?gpu=sim:mi300x:0 HTTP/1.1")[0], 404)
+
+    def test_too_many_connections_are_told_so(self):
+        self.start_bridge("--max-connections", "1")
+        def hold():  # start_bridge's own connection may still have the place
+            held = connect_socket(self.port)
+            self.addCleanup(held.close)
+            held.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % self.port)
+            return status_of(read_head(held)[0]) == 200
+        wait_for(hold, what="the only place")
+        status, head, body = self.ask()
+        self.assertEqual((status, self.field(head, "Retry-After")), (503, "2"))
+        self.assertEqual(json.loads(body), {"error": "too many connections"})
 
     def test_large_headers(self):
         bridge = self.start_bridge()
@@ -332,6 +361,7 @@ class Token(harness.Scenario):
             return raw_request(self.port, text)[0]
         self.assertEqual(ask("/"), 200)
         self.assertEqual(ask("/healthz"), 503)
+        self.assertEqual(ask("/ws"), 426)
         for path in ("/api/v1/snapshot", "/api/v1/hello", "/api/v1/history?gpu=host", "/api/v1/nothing"):
             self.assertEqual(ask(path), 401, path)
         good = "/api/v1/snapshot"
@@ -372,8 +402,20 @@ class InstanceSocket(harness.Scenario):
         status, _, body = raw_request(str(path), "GET /api/v1/snapshot HTTP/1.1\r\nHost: localhost\r\n\r\n")
         self.assertEqual(status, 200)
         self.assertTrue(json.loads(body)["gpus"])
-        bridge.stop()
+        bridge.kill(signal.SIGHUP)
+        self.assertEqual(bridge.wait(), 0)
         self.assertFalse(path.exists())
+
+    def test_folder_of_another_user_is_said_to_be_the_reason(self):
+        if os.getuid() != 0:
+            self.skipTest("becoming another user needs root")
+        self.start_broker("--period", "100")
+        self.folder.chmod(0o755)
+        user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", harness.BIN / "gputap-bridge"]
+        bridge = harness.Process(self.folder, "bridge", [*user, "--instance", "t", "--listen", "127.0.0.1:0"], self.env)
+        self.processes.append(bridge)
+        wait_for(lambda: "no bridge.sock" in bridge.output(), what="word of it")
+        self.assertRegex(bridge.output(), r"only TCP: .*/t: the folder belongs to another user")
 
     def test_comes_with_the_broker_and_survives_kill_9(self):
         bridge = self.start_bridge()

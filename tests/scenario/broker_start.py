@@ -22,6 +22,12 @@ class Start(harness.Scenario):
         self.assertIn("usage: gputapd", result.stderr)
         return result.stderr.splitlines()[0]
 
+    def test_ready_is_said_when_every_device_can_be_read(self):
+        for _ in range(5):
+            broker = self.start_broker("--simulate", "mi300x:8", "--period", "60000")
+            self.assertEqual(len(Segment(self.run_dir / "t" / "telemetry").devices()), 8)
+            broker.stop()
+
     def test_bad_options_are_named_and_exit_2(self):
         self.assertIn("no-such-model", self.usage_error("--simulate", "no-such-model"))
         self.assertIn("mi300x", self.usage_error("--simulate", "no-such-model"))
@@ -33,6 +39,7 @@ class Start(harness.Scenario):
         self.usage_error("--period", "50", "--min-period", "100")
         self.usage_error("--sim-load", "heavy")
         self.usage_error("--no-provider", "nonsense")
+        self.assertIn("contradict", self.usage_error("--no-provider", "sim", "--simulate", "rtx4090"))
         self.usage_error("--max-devices", "0")
         self.usage_error("--group", "no-such-group-here")
         self.usage_error("--root", "/no/such/folder")
@@ -47,6 +54,13 @@ class Start(harness.Scenario):
         self.assertEqual(result.returncode, 0)
         self.assertIn("strix-halo", result.stdout)
         self.assertRegex(self.run_program("gputapd", "--version").stdout, r"^gputapd \d+\.\d+\.\d+\n$")
+
+    def test_check_looks_at_the_options_and_starts_nothing(self):
+        result = self.run_program("gputapd", "--check", "--instance", "t", "--simulate", "mi300x:2")
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
+        self.assertIn("no-such-model", self.usage_error("--check", "--simulate", "no-such-model"))
+        self.assertIn("instance", self.usage_error("--check", "--instance", "a b"))
+        self.assertEqual(os.listdir(self.run_dir), [])
 
     def test_second_broker_names_the_first(self):
         broker = self.start_broker("--simulate", "strix-halo")
@@ -88,6 +102,13 @@ class Start(harness.Scenario):
         self.assertEqual(stat.S_IMODE(info.st_mode), 0o640)
         self.assertNotEqual(info.st_gid, 0)
         self.assertEqual(stat.S_IMODE(os.stat(self.run_dir / "g").st_mode), 0o750)
+        group.stop()
+        segment = self.run_dir / "g" / "telemetry"
+        inode = segment.stat().st_ino
+        self.start("gputapd", "--instance", "g")
+        wait_for(lambda: segment.stat().st_ino != inode, what="segment of all")
+        folder = os.stat(self.run_dir / "g")
+        self.assertEqual((stat.S_IMODE(folder.st_mode), folder.st_gid), (0o755, os.getegid()))
 
     def test_removed_segment_is_created_again(self):
         self.start_broker("--period", "50", "--simulate", "strix-halo")
@@ -165,6 +186,15 @@ class Start(harness.Scenario):
         broker = self.start_broker("--max-devices", "2", "--simulate", "mi300x:3")
         wait_for(lambda: self.segment().device_count == 2, what="two devices")
         self.assertIn("--max-devices", broker.output())
+
+    def test_more_simulated_devices_than_a_provider_reads_are_told(self):
+        fits = self.start("gputapd", "--instance", "fits", "--simulate", "mi300x:64", "--simulate", "mi300x:64")
+        beyond = self.start("gputapd", "--instance", "beyond", "--simulate", "mi300x:64", "--simulate", "mi300x:64", "--simulate", "rtx4090")
+        for broker in (fits, beyond):
+            wait_for(lambda: "ready" in broker.output(), what="ready line")
+            self.assertIn("128 devices", broker.output())
+        self.assertIn("sim: 128 devices are read, those beyond are left out", beyond.output())
+        self.assertNotIn("left out", fits.output())
 
     def test_simulation_by_environment(self):
         self.start_broker(env={"GPUTAP_SIM": "1", "GPUTAP_SIM_MODEL": "mi355x", "GPUTAP_SIM_NUM_GPUS": "2"})

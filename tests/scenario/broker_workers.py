@@ -123,6 +123,17 @@ class Workers(harness.Scenario):
         self.assertIsNotNone(self.values(0)["vram_total"])  # the last numbers stay readable
         wait_for(lambda: not any(os.path.exists("/proc/%d" % p) for p in pids), what="workers ended")
 
+    def test_a_signal_to_the_whole_group_is_an_orderly_stop(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            broker = self.start_broker("--period", "50", "--simulate", "strix-halo")
+            # Before the broker hears of it, as when its own signal comes last.
+            for pid, _ in workers_of(broker):
+                os.kill(pid, number)
+            time.sleep(0.2)
+            os.killpg(broker.pid, number)
+            self.assertEqual(broker.wait(), 0)
+            self.assertNotIn("worker ended", broker.output())
+
 
 if __name__ == "__main__":
     harness.main()

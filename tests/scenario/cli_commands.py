@@ -36,7 +36,8 @@ class WithoutBroker(Cli):
 
     def test_wrong_usage_is_2_with_the_usage_on_stderr(self):
         for args in ([], ["frob"], ["--frob"], ["get", "--gpu"], ["get", "--gpu", "x"], ["get", "--gpu", "-1"], ["get", "--count", "2"],
-                     ["watch", "--count", "0"], ["status", "--json"], ["status", "more"], ["--instance"], ["watch", "gfx_busy"]):
+                     ["watch", "--count", "0"], ["status", "--json"], ["status", "more"], ["--instance"], ["watch", "gfx_busy"], ["--version", "extra"],
+                     ["status", "--version"]):
             done = self.gputap(*args, code=2)
             self.assertIn("usage: gputap", done.stderr, args)
             self.assertEqual(done.stdout, "")
@@ -87,23 +88,45 @@ class WithBroker(Cli):
         self.broker()
         out = self.gputap("doctor").stdout
         for part in ("a broker lives here", "providers", "sim", "running", "unknown, no permission: ", "from sim: ", "same time namespace",
-                     "cost a tick"):
+                     "cost a tick", "driver sim\n"):
             self.assertIn(part, out)
+        self.assertEqual([line for line in out.splitlines() if line != line.rstrip()], [])
+
+    def test_doctor_tells_switched_off_from_not_asked_for(self):
+        self.start_broker("--no-provider", "amdgpu")
+        out = self.gputap("doctor").stdout
+        self.assertRegex(out, r"amdgpu +off +0 devices; switched off by --no-provider\n")
+        self.assertRegex(out, r"sim +off +0 devices; not asked for\n")
 
     def test_piped_watch_is_a_line_a_tick(self):
         self.broker()
         lines = self.gputap("watch", "--count", 3).stdout.splitlines()
         self.assertEqual(len(lines), 3)
         for line in lines:
-            self.assertRegex(line, r"^\d\d:\d\d:\d\d  GPU0 .*GPU1 .*CPU .*RAM ")
+            self.assertRegex(line, r"^\d\d:\d\d:\d\d\.\d\d\d  GPU0 \(simulated\) .*GPU1 \(simulated\) .*CPU .*RAM ")
             self.assertNotIn("\033", line)
+        self.assertEqual(len({line.split()[0] for line in lines}), 3, "times tell the lines of a short period apart")
         documents = [json.loads(line) for line in self.gputap("watch", "--json", "--count", 3).stdout.splitlines()]
         self.assertEqual(len({d["t"] for d in documents}), 3)
+
+    def test_watch_of_one_gpu_is_of_that_one_in_json_too(self):
+        self.broker()
+        line = self.gputap("watch", "--gpu", 1, "--count", 1).stdout
+        self.assertIn("GPU1 ", line)
+        self.assertNotIn("GPU0 ", line)
+        document = json.loads(self.gputap("watch", "--json", "--gpu", 1, "--count", 1).stdout)
+        self.assertEqual([g["index"] for g in document["gpus"]], [1])
+
+    def test_piped_watch_of_a_long_period_has_whole_seconds(self):
+        self.start_broker()
+        self.assertRegex(self.gputap("watch", "--count", 1).stdout, r"^\d\d:\d\d:\d\d  ")
 
     def test_old_numbers_are_refused_unless_asked_for(self):
         broker = self.broker()
         broker.kill()
         broker.wait()
+        self.assertRegex(self.gputap("doctor", code=1).stdout, r"workers +\d+ were alive at its last word")
+        self.assertIn("(gputap get --stale shows them)", self.gputap("watch", "--count", 1, code=1).stderr)
         done = self.gputap("get", code=1)
         self.assertIn("the broker is gone", done.stderr)
         self.assertEqual(done.stdout, "")

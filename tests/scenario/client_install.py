@@ -1,6 +1,7 @@
 """An installed copy is found and used by programs of others: through pkg-config and through CMake, shared and static."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import unittest
@@ -48,10 +49,36 @@ class Install(Scenario):
     @unittest.skipUnless(shutil.which("pkg-config"), "pkg-config is not here")
     def test_pkg_config(self):
         env = dict(os.environ, PKG_CONFIG_PATH=str(self.library_folder() / "pkgconfig"))
-        flags = self.call("pkg-config", "--define-variable=prefix=%s" % self.prefix, "--cflags", "--libs", "gputap", env=env).split()
+        flags = self.call("pkg-config", "--cflags", "--libs", "gputap", env=env).split()
         program = self.folder / "user"
         self.call(self.compiler, *self.flags(), SOURCE / "examples/read_latest.c", *flags, "-o", program)
         self.expect_no_broker(program, {"LD_LIBRARY_PATH": str(self.library_folder())})
+
+    @unittest.skipUnless(shutil.which("pkg-config"), "pkg-config is not here")
+    def test_example_of_the_readme_tells_numbers_no_gpu_and_old_numbers(self):
+        source, program = self.folder / "example.c", self.folder / "example"
+        source.write_text(re.search(r"```c\n(.*?)```", (SOURCE / "README.md").read_text(), re.S).group(1))
+        env = dict(os.environ, PKG_CONFIG_PATH=str(self.library_folder() / "pkgconfig"))
+        flags = self.call("pkg-config", "--cflags", "--libs", "gputap", env=env).split()
+        self.call(self.compiler, "-Wall", "-Wextra", "-Werror", *self.flags(), source, *flags, "-o", program)
+        env = dict(self.env, LD_LIBRARY_PATH=str(self.library_folder()))
+
+        def run():
+            done = subprocess.run([str(program)], capture_output=True, text=True, env=env, timeout=20)
+            return done.returncode, done.stdout, done.stderr
+        self.expect_no_broker(program, {"LD_LIBRARY_PATH": str(self.library_folder())})
+        none = self.start_broker("--no-provider", "drm", "--no-provider", "amdgpu")
+        self.assertEqual(run(), (0, "no GPU was found\n", ""))
+        none.stop()
+        broker = self.start_broker("--no-provider", "drm", "--no-provider", "amdgpu", "--simulate", "strix-halo")
+        harness.wait_for(lambda: "VRAM used" in run()[1], what="numbers")
+        self.assertRegex(run()[1], r"^busy \d+ %, VRAM used \d\.\d GiB\n$")
+        self.assertEqual(run()[2], "")
+        broker.kill()
+        broker.wait()
+        code, out, err = run()
+        self.assertRegex(out, r"^busy \d+ %, VRAM used \d\.\d GiB\n$")
+        self.assertIn("old", err)
 
     def test_cmake_package(self):
         project = self.folder / "project"
@@ -68,7 +95,7 @@ class Install(Scenario):
         header = (SOURCE / "client/include/gputap.h").read_text()
         names = self.call("nm", "-D", "--defined-only", self.library_folder() / "libgputap.so")
         exported = {line.split()[-1] for line in names.splitlines() if " T " in line}
-        declared = set(__import__("re").findall(r"GPUTAP_API [^;]*?\b(gputap_\w+)\(", header))
+        declared = set(re.findall(r"GPUTAP_API [^;]*?\b(gputap_\w+)\(", header))
         self.assertEqual(exported, declared)
 
 

@@ -15,30 +15,47 @@
         }                                                                                                                          \
     } while (0)
 
-void sessions_start(struct sessions_fixture *f, uint32_t devices)
+void sessions_start_in(struct sessions_fixture *f, const char *folder, uint32_t devices)
 {
     char message[256];
     memset(f, 0, sizeof *f);
-    snprintf(f->folder, sizeof f->folder, "/dev/shm/gputap-unit-XXXXXX");
-    MUST(mkdtemp(f->folder) != NULL);
+    snprintf(f->folder, sizeof f->folder, "%s", folder);
     f->options = (struct options){.period_ns = 100000000, .group = -1};
     MUST(publisher_open(&f->publisher, &f->options, f->folder, 4, message, sizeof message) == REGION_OK);
     devices_init(&f->devices, 4);
     for (uint32_t i = 0; i < devices; i++) {
         char id[16];
         snprintf(id, sizeof id, "dev:%u", (unsigned)i);
-        MUST(devices_add(&f->devices, id) != NULL);
+        struct device *device = devices_add(&f->devices, id);
+        MUST(device != NULL);
+        snprintf(device->facts.id, sizeof device->facts.id, "%s", id);
+        uint64_t words[sizeof device->facts / 8];
+        memcpy(words, &device->facts, sizeof words);
+        ring_publish(&f->publisher.devices[i].entry, words);
     }
     publish_announce(&f->publisher, 0, devices);
     sessions_bind(&f->sessions, &f->publisher);
     f->next_event = ring_head(&f->sessions.events);
 }
 
-void sessions_end(struct sessions_fixture *f)
+void sessions_start(struct sessions_fixture *f, uint32_t devices)
 {
-    char path[128];
+    char folder[64];
+    snprintf(folder, sizeof folder, "/dev/shm/gputap-unit-XXXXXX");
+    MUST(mkdtemp(folder) != NULL);
+    sessions_start_in(f, folder, devices);
+}
+
+void sessions_stop(struct sessions_fixture *f)
+{
     publisher_close(&f->publisher);
     devices_free(&f->devices);
+}
+
+void sessions_end(struct sessions_fixture *f)
+{
+    char path[256];
+    sessions_stop(f);
     snprintf(path, sizeof path, "%s/%s", f->folder, PLACE_SEGMENT);
     unlink(path);
     MUST(rmdir(f->folder) == 0);

@@ -5,7 +5,7 @@
 #include "broker/sessions.h"
 
 struct sessions_fixture {
-    char folder[64];
+    char folder[128];
     struct options options;
     struct publisher publisher;
     struct devices devices;
@@ -16,6 +16,9 @@ struct sessions_fixture {
 /* A segment in a private folder, with `devices` devices. */
 void sessions_start(struct sessions_fixture *f, uint32_t devices);
 void sessions_end(struct sessions_fixture *f);
+/* The same in a folder that somebody else makes and removes. */
+void sessions_start_in(struct sessions_fixture *f, const char *folder, uint32_t devices);
+void sessions_stop(struct sessions_fixture *f);
 /* One sample of every device, now at `mono_ns`. */
 void sessions_sample(struct sessions_fixture *f, uint64_t mono_ns, double watts, uint64_t vram);
 /* The next event in the segment; false if there is none. */

@@ -77,8 +77,8 @@ static void span_is_seen_while_open_and_told_when_over(void)
 
 static void usage_follows_the_sample_after_the_end(void)
 {
-    sessions_start(&f, 2);
     uint64_t start = now() - 4 * SECOND;
+    sessions_start(&f, 2);
     for (int i = 0; i <= 30; i++)
         sessions_sample(&f, start + (uint64_t)i * SECOND / 10, 100, 5000);
     fake_attach(&f, &a, "x");
@@ -245,6 +245,37 @@ static void lost_events_are_counted_and_concluded_from_the_state(void)
     sessions_end(&f);
 }
 
+static void begin_that_was_lost_is_told_from_the_end_or_the_state(void)
+{
+    struct layout_session mirror;
+    sessions_start(&f, 1);
+    fake_attach(&f, &a, "x");
+    struct layout_span kept = fake_span(32, "kept open", now()), over = fake_span(65, "over", now()),
+                       last = fake_span(98, "last", now());
+    fake_show(&a, 0, &kept);
+    fake_say(&a, EVENT_BEGIN, &kept, kept.start_ns);
+    fake_show(&a, 1, &over);
+    fake_say(&a, EVENT_BEGIN, &over, over.start_ns);
+    for (int i = 0; i < 100; i++) {
+        struct layout_span point = fake_span(0, "instant", now());
+        fake_say(&a, EVENT_INSTANT, &point, now());
+    }
+    fake_show(&a, 1, &(struct layout_span){0});
+    fake_say(&a, EVENT_END, &over, now());
+    fake_show(&a, 2, &last);
+    fake_say(&a, EVENT_BEGIN, &last, last.start_ns);
+    merge(&a);
+    sessions_mirror(&f, a.slot, &mirror);
+    CU_ASSERT_EQUAL(mirror.span_count, 2); /* the one with the lower id, too */
+    CU_ASSERT_EQUAL(mirror.ended, 1);
+    CU_ASSERT_EQUAL(mirror.rejected, 0);
+    struct layout_event end = next_of_type(EVENT_END);
+    CU_ASSERT_EQUAL(end.span, over.id);
+    CU_ASSERT_STRING_EQUAL(end.name, "over");
+    CU_ASSERT_EQUAL(end.start_ns, over.start_ns);
+    sessions_end(&f);
+}
+
 static void nonsense_is_rejected_and_counted(void)
 {
     struct layout_session mirror;
@@ -255,7 +286,7 @@ static void nonsense_is_rejected_and_counted(void)
     span = fake_span(1, "not finite", now());
     span.value = (double)NAN;
     fake_say(&a, EVENT_BEGIN, &span, now());
-    span = fake_span(9, "unknown end", now());
+    span = fake_span(0, "end of nothing", now());
     fake_say(&a, EVENT_END, &span, now());
     fake_say(&a, (enum event_type)99, &span, now());
     fake_say(&a, EVENT_USAGE, &span, now());
@@ -398,6 +429,7 @@ TESTS({"span_is_seen_while_open_and_told_when_over", span_is_seen_while_open_and
       {"slot_rests_a_second_and_its_generation_grows", slot_rests_a_second_and_its_generation_grows},
       {"overlap_of_two_sessions_on_a_device_is_told_to_both", overlap_of_two_sessions_on_a_device_is_told_to_both},
       {"lost_events_are_counted_and_concluded_from_the_state", lost_events_are_counted_and_concluded_from_the_state},
+      {"begin_that_was_lost_is_told_from_the_end_or_the_state", begin_that_was_lost_is_told_from_the_end_or_the_state},
       {"nonsense_is_rejected_and_counted", nonsense_is_rejected_and_counted},
       {"times_texts_and_devices_are_put_right", times_texts_and_devices_are_put_right},
       {"one_talker_cannot_wash_out_the_others_events", one_talker_cannot_wash_out_the_others_events},
