@@ -23,8 +23,10 @@ static void print_usage_part(const gputap_usage *usage)
     printf("  GPU %d", usage->device);
     if (!isnan(usage->energy))
         printf("  %.1f J", usage->energy);
-    if (!isnan(usage->vram_peak))
-        printf("  VRAM peak %s", print_bytes(text, sizeof text, usage->vram_peak, ""));
+    bool unified = !isnan(usage->unified_peak); /* of an APU the carve-out alone says little */
+    double peak = unified ? usage->unified_peak : usage->vram_peak;
+    if (!isnan(peak))
+        printf("  %s peak %s", unified ? "unified" : "VRAM", print_bytes(text, sizeof text, peak, ""));
     if (!isnan(usage->busy_mean))
         printf("  busy %.0f %%", usage->busy_mean);
     if (!isnan(usage->temperature_peak))
