@@ -128,6 +128,20 @@ if [ -z "${QUICK:-}" ]; then
     tests/bench.sh build/release/bin 2>&1 | tee "$logs/bench.log"
 fi
 
+note "Windows half under Wine"
+scripts/install-deps.sh gcc-mingw-w64-x86-64-win32 wine64 wine >"$logs/wine-install.log" 2>&1
+if command -v wine wineserver x86_64-w64-mingw32-gcc >"$logs/wine-found.log" && [ "$(wc -l <"$logs/wine-found.log")" -eq 3 ]; then
+    tests/wine.sh build/release/bin >"$logs/wine.log" 2>&1
+    wine_code=$?
+    add_totals "$logs/wine.log"
+    if [ $wine_code -ne 0 ]; then
+        tail -60 "$logs/wine.log"
+        [ "$total_failed" -gt 0 ] || count 0 1 0
+    fi
+else
+    skip "Windows half" "no mingw-w64 or no wine64 can be installed here"
+fi
+
 note "page in a browser"
 if [ -f tests/browser/package.json ]; then
     if (cd tests/browser && [ -d node_modules ] || npm install --no-audit --no-fund --no-package-lock --loglevel=error) >"$logs/npm.log" 2>&1; then

@@ -68,7 +68,7 @@ int annotator_slot(const gputap *tap, uint32_t *generation)
     if (!a || !annotator_ours(a))
         return -1;
     mutex_lock(&a->mutex);
-    if (annotator_connected(a)) {
+    if (annotator_connected(a) && annotator_current(tap, a)) {
         slot = (int)a->slot;
         *generation = a->generation;
     }

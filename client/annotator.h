@@ -73,6 +73,8 @@ void annotator_text(char *out, size_t size, const char *text);
 /* --- annotator_service.c; all under the mutex ------------------------------------------------------------------------- */
 /* Connects, hears the broker, notices that it is gone: as far as that is due. The price of a coarse clock where nothing is. */
 void annotator_service(gputap *tap, struct annotator *a, uint64_t now, int wait_ms);
+/* Is the session one of the segment that the handle reads now? */
+bool annotator_current(const gputap *tap, const struct annotator *a);
 /* Hangs up; what is open stays open here. */
 void annotator_hang_up(struct annotator *a);
 /* Copies into the shared memory, if there is one. */

@@ -27,6 +27,22 @@ static bool same_epoch(const struct annotator *a, const struct mapping *mapping)
     return words[0] == word_get(&mapping->epoch[0]) && words[1] == word_get(&mapping->epoch[1]);
 }
 
+bool annotator_current(const gputap *tap, const struct annotator *a)
+{
+    const struct mapping *mapping = handle_current(tap);
+    return mapping && same_epoch(a, mapping);
+}
+
+/* The broker lives and made its segment anew, as it does when somebody removed the file: the session goes on in that. */
+static void follow_epoch(const gputap *tap, struct annotator *a)
+{
+    const struct mapping *mapping = handle_current(tap);
+    if (!mapping)
+        return;
+    uint64_t words[2] = {word_get(&mapping->epoch[0]), word_get(&mapping->epoch[1])};
+    memcpy(a->epoch, words, sizeof a->epoch);
+}
+
 /* The broker's name for the span's devices. */
 static void translate(gputap *tap, const struct open_span *from, struct layout_span *out)
 {
@@ -212,7 +228,10 @@ static void listen_to_broker(gputap *tap, struct annotator *a, uint64_t now, int
         break;
     }
     case LINK_GONE: lost(a); break;
-    case LINK_NOTHING: break;
+    case LINK_NOTHING:
+        if (a->link.state == LINK_UP)
+            follow_epoch(tap, a);
+        break;
     }
 }
 

@@ -219,12 +219,13 @@ int main(int argc, char **argv)
         pthread_join(ids[i], NULL);
         add(&all, &jobs[i].counts);
     }
+    int status = gputap_status(tap);
     gputap_close(tap);
     printf(
         "{\"reads\":%llu,\"torn\":%llu,\"older\":%llu,\"revived\":%llu,\"again\":%llu,\"errors\":%llu,\"epochs\":%llu,\"got\":%llu,"
-        "\"lost\":%llu,\"longest_gap\":%.3f,\"slowest_attach\":%.3f}\n",
+        "\"lost\":%llu,\"longest_gap\":%.3f,\"slowest_attach\":%.3f,\"status\":%d}\n",
         (unsigned long long)all.reads, (unsigned long long)all.torn, (unsigned long long)all.older, (unsigned long long)all.revived,
         (unsigned long long)all.again, (unsigned long long)all.other_errors, (unsigned long long)all.epochs,
-        (unsigned long long)all.got, (unsigned long long)all.lost, all.longest_gap, all.slowest_attach);
+        (unsigned long long)all.got, (unsigned long long)all.lost, all.longest_gap, all.slowest_attach, status);
     return all.torn || all.older || all.revived || all.other_errors;
 }

@@ -1,8 +1,8 @@
 /* The handle follows its instance: restarts, deaths, standstill, and threads that read through all of it. */
 #include <pthread.h>
-#include <unistd.h>
 
 #include "client/handle.h"
+#include "tests/helpers/os.h"
 #include "tests/unit/check.h"
 #include "tests/unit/client/fixture.h"
 
@@ -105,9 +105,11 @@ static void a_new_segment_is_attached_by_reading_alone(void)
 static void a_swept_file_that_was_made_again_is_attached(void)
 {
     char path[256];
+    if (os_named_places())
+        SKIP("nobody can remove an object that is held");
     begin("a");
     snprintf(path, sizeof path, "%s/%s", f.folder, PLACE_SEGMENT);
-    CU_ASSERT_EQUAL(unlink(path), 0);
+    CU_ASSERT(os_remove_file(path));
     CU_ASSERT_FALSE(segment_in_place(&f.writer, f.folder));
     CU_ASSERT_EQUAL(gputap_status(tap), GPUTAP_STATUS_RUNNING);
     fixture_segment(&f, 4, "a");
