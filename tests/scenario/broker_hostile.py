@@ -88,6 +88,8 @@ def cpu_seconds(pid):
 
 
 class Hostile(Scenario):
+    base = harness.MEMORY
+
     def setUp(self):
         super().setUp()
         (self.folder / "tests").mkdir()
@@ -105,8 +107,8 @@ class Hostile(Scenario):
         return client
 
     def honest(self):
-        """An honest client at a pace, for as long as the test; its turns are three nested spans."""
-        command = [str(BIN / "tests/annotator_tool"), "--label", "honest", "--nested", "2", "--pause-us", "5000", "--steps", "2"]
+        """An honest client at a pace, for as long as the test; its turns are two nested spans."""
+        command = [str(BIN / "tests/annotator_tool"), "--label", "honest", "--nested", "1", "--pause-us", "15000", "--steps", "2"]
         process = subprocess.Popen(command, env=self.env, stdout=subprocess.PIPE, text=True)
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.wait)
