@@ -56,6 +56,8 @@ clang_major=$(clang -dumpversion | cut -d. -f1)
 scripts/install-deps.sh "libclang-rt-$clang_major-dev" || exit 1
 # Ubuntu has no chromium package: without a browser the browser tests skip by name.
 command -v chromium >/dev/null || scripts/install-deps.sh chromium || echo "no chromium here"
+[ -e /usr/include/sqlite3.h ] || scripts/install-deps.sh libsqlite3-dev || echo "no SQLite here"
+command -v spin >/dev/null || scripts/install-deps.sh spin || echo "no spin here"
 command -v node >/dev/null && command -v npm >/dev/null || scripts/install-deps.sh nodejs npm || exit 1
 
 note "style"
@@ -73,6 +75,11 @@ step "no innerHTML" sh -c '! grep -rn "innerHTML\|outerHTML\|insertAdjacentHTML\
 
 note "models"
 step "ring model" python3 tests/models/ring_model.py
+if command -v spin >/dev/null; then
+    step "hand-over and session models" tests/models/spin.sh
+else
+    skip "hand-over and session models" "no spin here"
+fi
 
 note "building under ASan and UBSan"
 targets=()
@@ -105,6 +112,8 @@ step "ten million reads" build/release/bin/tests/ring_torture --reads 10000000
 if [ -z "${QUICK:-}" ]; then
     step "brokers and writers killed under readers and bridge" env GPUTAP_KILLS=80 GPUTAP_BIN=build/release/bin python3 -B \
         tests/scenario/client_torture.py
+    step "storm of writers, brokers and annotators" env GPUTAP_WRITER_KILLS=1000 GPUTAP_BROKER_KILLS=30 GPUTAP_ANNOTATOR_KILLS=100 \
+        GPUTAP_BIN=build/release/bin python3 -B tests/scenario/client_storm.py
     note "clang-tidy"
     mapfile -t tidy < <(printf '%s\n' "${sources[@]}" | grep -E '^(shm|client|broker|bridge)/.*\.c$' | grep -v _win32)
     tidy_all() { printf '%s\n' "${tidy[@]}" | xargs -P2 -n6 clang-tidy -quiet -p build/release; }
@@ -117,6 +126,20 @@ if [ -z "${QUICK:-}" ]; then
     step "fuzzers" tests/fuzz.sh "${FUZZ_SECONDS:-15}"
     note "benchmarks (ratios; never a failure)"
     tests/bench.sh build/release/bin 2>&1 | tee "$logs/bench.log"
+fi
+
+note "Windows half under Wine"
+scripts/install-deps.sh gcc-mingw-w64-x86-64-win32 wine64 wine >"$logs/wine-install.log" 2>&1
+if command -v wine wineserver x86_64-w64-mingw32-gcc >"$logs/wine-found.log" && [ "$(wc -l <"$logs/wine-found.log")" -eq 3 ]; then
+    tests/wine.sh build/release/bin >"$logs/wine.log" 2>&1
+    wine_code=$?
+    add_totals "$logs/wine.log"
+    if [ $wine_code -ne 0 ]; then
+        tail -60 "$logs/wine.log"
+        [ "$total_failed" -gt 0 ] || count 0 1 0
+    fi
+else
+    skip "Windows half" "no mingw-w64 or no wine64 can be installed here"
 fi
 
 note "page in a browser"

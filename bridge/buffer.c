@@ -122,7 +122,7 @@ static int take_json(const char *bytes, size_t length, void *context)
 
 void buffer_json(struct buffer *buffer, json_t *document)
 {
-    if (!document || json_dump_callback(document, take_json, buffer, JSON_COMPACT | JSON_REAL_PRECISION(15)) != 0)
+    if (!document || json_dump_callback(document, take_json, buffer, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15)) != 0)
         buffer->failed = true;
     json_decref(document);
 }

@@ -4,10 +4,11 @@
 #include <string.h>
 #include <time.h>
 
-#define WAIT_MS 250
-/* The service loop's cost of a wake grows with the clients, and nobody gets frames faster than every 100 ms. */
-#define SHORTEST_WAKE_MS 45
+#include "bridge/waiter.h"
+
 #define CHECK_MS 1000
+/* Without ticks the feed's state is looked at this often. */
+#define LOOK_MS 200
 
 int64_t hub_now_ms(void)
 {
@@ -16,33 +17,13 @@ int64_t hub_now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static void sleep_ms(int64_t ms)
+int hub_start(struct hub *hub, const struct hub_config *config)
 {
-    struct timespec pause = {.tv_sec = 0, .tv_nsec = (long)(ms * 1000000)};
-    nanosleep(&pause, NULL);
-}
-
-static void *wait_for_ticks(void *context)
-{
-    struct hub *hub = context;
-    uint64_t tick = gputap_tick(hub->tap);
-    while (!atomic_load(&hub->ended)) {
-        int64_t began = hub_now_ms();
-        int result = gputap_wait(hub->tap, &tick, WAIT_MS);
-        hub->wake(hub->wake_context);
-        int64_t rest = SHORTEST_WAKE_MS - (hub_now_ms() - began);
-        if (rest > 0)
-            sleep_ms(result == GPUTAP_OK || result == GPUTAP_ETIMEDOUT ? rest : WAIT_MS);
-    }
-    return NULL;
-}
-
-int hub_start(struct hub *hub, gputap *tap, void (*wake)(void *), void *context)
-{
-    *hub = (struct hub){.tap = tap, .state = "", .wake = wake, .wake_context = context};
+    *hub = (struct hub){.tap = config->tap, .state = "", .wake = config->wake, .wake_context = config->wake_context};
     hub->sample.host.device = GPUTAP_HOST;
+    annotations_start(&hub->annotations, config->tap, config->show_all, config->uid);
     hub_update(hub);
-    if (pthread_create(&hub->waiter, NULL, wait_for_ticks, hub) != 0)
+    if (pthread_create(&hub->waiter, NULL, waiter_run, hub) != 0)
         return -1;
     hub->waiting = true;
     return 0;
@@ -62,6 +43,7 @@ void hub_stop(struct hub *hub)
     }
     free(hub->devices);
     free(hub->sample.rows);
+    annotations_stop(&hub->annotations);
     hub->devices = NULL;
     hub->sample.rows = NULL;
 }
@@ -83,6 +65,7 @@ void hub_add(struct hub *hub, struct session *session)
 void hub_remove(struct hub *hub, struct session *session)
 {
     hub_leave(hub, session);
+    hub_listen(hub, session, false);
     if (session->previous)
         session->previous->next = session->next;
     else
@@ -128,6 +111,16 @@ void hub_leave(struct hub *hub, struct session *session)
     *at = class->next;
     buffer_free(&class->frame);
     free(class);
+}
+
+void hub_listen(struct hub *hub, struct session *session, bool listens)
+{
+    if (session->listens == listens)
+        return;
+    annotations_listen(&hub->annotations, listens ? 1 : -1);
+    session->listens = listens;
+    session->sent_list = hub->annotations.number;
+    atomic_store(&hub->prompt, hub->annotations.listeners > 0);
 }
 
 static void tell_all(struct hub *hub, unsigned wants)
@@ -264,10 +257,9 @@ static void publish_due(struct hub *hub, int64_t now_ms)
             session_poke(session);
 }
 
-void hub_update(struct hub *hub)
+static void look(struct hub *hub, int64_t now_ms)
 {
     struct document_moment moment;
-    int64_t now_ms = hub_now_ms();
     document_moment_read(hub->tap, gputap_status(hub->tap), &moment);
     const struct document_moment *old = &hub->moment;
     bool epoch = moment.attached != old->attached || memcmp(moment.epoch, old->epoch, sizeof moment.epoch) != 0;
@@ -297,4 +289,33 @@ void hub_update(struct hub *hub)
     hub->checked_ms = now_ms;
     for (struct session *session = hub->sessions; session; session = session->next)
         session_check(session, now_ms);
+}
+
+/* The broker samples as fast as the fastest client wants it, never under the 100 ms that the protocol knows; slower again when
+ * that one has gone. */
+static void ask_for_period(struct hub *hub)
+{
+    int fastest = 0;
+    for (const struct hub_class *class = hub->classes; class; class = class->next)
+        if (fastest == 0 || class->period < fastest)
+            fastest = class->period;
+    if (fastest != hub->asked_period && gputap_request_period(hub->tap, fastest) == GPUTAP_OK)
+        hub->asked_period = fastest;
+    (void)gputap_poll(hub->tap); /* the wish is told to the next broker, too */
+}
+
+void hub_update(struct hub *hub)
+{
+    int64_t now_ms = hub_now_ms();
+    ask_for_period(hub);
+    /* What a session says between two ticks is no reason to read all samples. */
+    if (gputap_tick(hub->tap) != hub->moment.seq || now_ms - hub->looked_ms >= LOOK_MS) {
+        hub->looked_ms = now_ms;
+        look(hub, now_ms);
+    }
+    bool news = annotations_update(&hub->annotations, now_ms);
+    atomic_store(&hub->hurry, hub->annotations.backlog);
+    for (struct session *session = hub->sessions; news && session; session = session->next)
+        if (session->listens)
+            session_poke(session);
 }

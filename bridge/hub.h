@@ -1,5 +1,5 @@
-/* What ties the broker's ticks to the clients: a thread waits for the tick and wakes the service loop, which reads everything once
- * and encodes a frame once a class. */
+/* What ties the broker's ticks to the clients: a thread waits for a tick or for something said by a session, and wakes the service
+ * loop, which reads everything once and encodes a frame once a class. */
 #ifndef GPUTAP_BRIDGE_HUB_H
 #define GPUTAP_BRIDGE_HUB_H
 
@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "bridge/annotations.h"
 #include "bridge/frames.h"
 #include "bridge/session.h"
 
@@ -41,15 +42,26 @@ struct hub {
     struct hub_class *classes;
     struct session *sessions;
     int session_count;
-    int64_t checked_ms;
+    int asked_period; /* ms, of the broker; 0 = none */
+    struct annotations annotations;
+    int64_t checked_ms, looked_ms;
     pthread_t waiter;
     bool waiting;
     atomic_bool ended;
+    atomic_bool prompt; /* somebody listens to what sessions say */
+    atomic_bool hurry;  /* there is more of it than one update took */
     void (*wake)(void *context);
     void *wake_context;
 };
 
-int hub_start(struct hub *hub, gputap *tap, void (*wake)(void *), void *context);
+struct hub_config {
+    gputap *tap;
+    bool show_all;
+    uint32_t uid; /* whose sessions are shown in any case */
+    void (*wake)(void *context);
+    void *wake_context;
+};
+int hub_start(struct hub *hub, const struct hub_config *config);
 void hub_stop(struct hub *hub);
 /* In the service loop, at each wake. */
 void hub_update(struct hub *hub);
@@ -61,6 +73,8 @@ void hub_remove(struct hub *hub, struct session *session);
 /* Puts a client into the class of its subscription; false when memory ran out. */
 bool hub_join(struct hub *hub, struct session *session);
 void hub_leave(struct hub *hub, struct session *session);
+/* Does a client want to hear what sessions say? Counted here, so that nothing is encoded for nobody. */
+void hub_listen(struct hub *hub, struct session *session, bool listens);
 
 /* A clock that never jumps. */
 int64_t hub_now_ms(void);

@@ -56,6 +56,7 @@ static bool take_devices(const json_t *list, struct protocol_devices *devices)
 static void parse_sub(const json_t *object, struct protocol_message *message)
 {
     const json_t *set = json_object_get(object, "set"), *gpus = json_object_get(object, "gpus");
+    const json_t *events = json_object_get(object, "events");
     int found = (int)message->set;
     message->kind = PROTOCOL_SUB;
     if (!take_integer(object, "period", 1, 5000, &message->period) || !period_known(message->period))
@@ -64,8 +65,12 @@ static void parse_sub(const json_t *object, struct protocol_message *message)
         bad(message, "set is capsule, full or host");
     else if (gpus && !take_devices(gpus, &message->devices))
         bad(message, "gpus is a list of device indexes");
-    else
+    else if (events && !json_is_boolean(events))
+        bad(message, "events is true or false");
+    else {
         message->set = (enum document_set)found;
+        message->events = !events || json_is_true(events);
+    }
 }
 
 static void parse_object(const json_t *object, struct protocol_message *message)
@@ -101,6 +106,7 @@ void protocol_parse(const char *bytes, size_t length, struct protocol_message *m
                                          .set = DOCUMENT_CAPSULE,
                                          .period = PROTOCOL_PERIOD_DEFAULT,
                                          .devices = protocol_all_devices,
+                                         .events = true,
                                          .seconds = PROTOCOL_HISTORY_DEFAULT,
                                          .points = PROTOCOL_HISTORY_DEFAULT,
                                          .text = "not a JSON object with a type"};

@@ -143,6 +143,8 @@ static void answer_api(struct bridge *bridge, const struct request *request, str
         reply_document(reply, 200, document_hello(bridge->tap, &moment, DOCUMENT_FULL, PROTOCOL_PERIOD_DEFAULT));
     else if (strcmp(request->path, "/api/v1/snapshot") == 0)
         reply_document(reply, 200, document_snapshot_at(bridge->tap, &moment));
+    else if (strcmp(request->path, "/api/v1/sessions") == 0)
+        reply_document(reply, 200, annotations_document(&bridge->hub.annotations));
     else if (strcmp(request->path, "/api/v1/history") == 0)
         answer_history(bridge, request, reply);
     else

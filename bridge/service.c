@@ -6,6 +6,7 @@
 #include "bridge/bridge.h"
 #include "bridge/http.h"
 #include "bridge/log.h"
+#include "bridge/own_user.h"
 
 #define MOST_ACCEPTS 64
 
@@ -180,9 +181,11 @@ static bool done(const struct bridge *bridge)
 int bridge_run(struct bridge *bridge)
 {
     int code = 1;
+    struct hub_config hub = {
+        .tap = bridge->tap, .show_all = bridge->options.show_all, .uid = own_user(), .wake = wake_loop, .wake_context = bridge};
     if (!create(bridge)) {
         log_line(LOG_LEVEL_ERROR, "cannot start libwebsockets %s", lws_get_library_version());
-    } else if (hub_start(&bridge->hub, bridge->tap, wake_loop, bridge) != 0) {
+    } else if (hub_start(&bridge->hub, &hub) != 0) {
         log_line(LOG_LEVEL_ERROR, "cannot start a thread");
     } else {
         adopt_file(bridge, bridge->stop_fd, &bridge->stop_fd);

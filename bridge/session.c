@@ -7,10 +7,17 @@
 
 #include "bridge/bridge.h"
 
+static bool hears(const struct session *session)
+{
+    const struct annotations *annotations = &session->bridge->hub.annotations;
+    return session->listens &&
+           (session->sent_list != annotations->number || event_log_behind(&annotations->log, &session->events_sent));
+}
+
 static bool has_more(const struct session *session)
 {
     return session_wants_now(session) || session->pong_count > 0 || session->close_code || session->bridge->stopping ||
-           (session->class && session->class->number != session->sent_number);
+           (session->class && session->class->number != session->sent_number) || hears(session);
 }
 
 void session_poke(struct session *session)
@@ -33,12 +40,15 @@ void session_open(struct session *session, struct bridge *bridge, struct lws *ws
     *session = (struct session){.wsi = wsi,
                                 .bridge = bridge,
                                 .open = true,
+                                .events = true,
                                 .set = DOCUMENT_CAPSULE,
                                 .period = PROTOCOL_PERIOD_DEFAULT,
                                 .devices = protocol_all_devices};
     protocol_rate_begin(&session->rate, hub_now_ms());
     hub_add(&bridge->hub, session);
     hub_join(&bridge->hub, session);
+    hub_listen(&bridge->hub, session, true);
+    event_log_newest(&bridge->hub.annotations.log, &session->events_sent);
     session_want(session, SESSION_HELLO | SESSION_SNAP);
 }
 
@@ -70,6 +80,7 @@ static void refuse(struct session *session, int close_code, const char *code, co
         session->close_code = close_code;
         session->close_ms = hub_now_ms();
         hub_leave(&session->bridge->hub, session);
+        hub_listen(&session->bridge->hub, session, false);
         session->wants = 0;
         session->pong_count = 0;
     }
@@ -81,6 +92,10 @@ static void subscribe(struct session *session, const struct protocol_message *me
     session->set = message->set;
     session->period = message->period;
     session->devices = message->devices;
+    if (message->events && !session->events)
+        event_log_newest(&session->bridge->hub.annotations.log, &session->events_sent);
+    session->events = message->events;
+    hub_listen(&session->bridge->hub, session, session->events && !session->paused);
     if (!session->paused && !hub_join(&session->bridge->hub, session))
         refuse(session, LWS_CLOSE_STATUS_UNEXPECTED_CONDITION, "memory", "out of memory");
     session_want(session, SESSION_HELLO | SESSION_SNAP);
@@ -91,7 +106,8 @@ static void resume(struct session *session)
     session->paused = false;
     if (!hub_join(&session->bridge->hub, session))
         refuse(session, LWS_CLOSE_STATUS_UNEXPECTED_CONDITION, "memory", "out of memory");
-    session_want(session, SESSION_GAP | SESSION_SNAP);
+    hub_listen(&session->bridge->hub, session, session->events);
+    session_want(session, SESSION_GAP | SESSION_EVENT_GAP | SESSION_SNAP);
 }
 
 static void pong(struct session *session, int64_t id)
@@ -111,6 +127,7 @@ static void obey(struct session *session, const void *bytes, size_t length)
     case PROTOCOL_PAUSE:
         session->paused = true;
         hub_leave(&session->bridge->hub, session);
+        hub_listen(&session->bridge->hub, session, false);
         break;
     case PROTOCOL_RESUME: resume(session); break;
     case PROTOCOL_HISTORY:

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "bridge/event_log.h"
 #include "bridge/protocol.h"
 
 struct bridge;
@@ -23,7 +24,8 @@ enum session_wants {
     SESSION_STATE = 8,
     SESSION_DEVICES = 16,
     SESSION_HISTORY = 32,
-    SESSION_ERR = 64
+    SESSION_ERR = 64,
+    SESSION_EVENT_GAP = 128 /* as SESSION_GAP, in events */
 };
 
 struct session {
@@ -33,6 +35,8 @@ struct session {
     struct hub_class *class; /* NULL while paused */
     bool open;               /* the handshake was done: CLOSED also comes for connections that never got so far */
     bool paused, bye_sent;
+    bool listens;   /* to what sessions say; not while paused. See hub_listen */
+    bool events;    /* it asked for that */
     unsigned wants; /* enum session_wants */
     enum document_set set;
     int period;
@@ -40,7 +44,10 @@ struct session {
     struct protocol_devices changed; /* devices whose state is to be told */
     uint64_t sent_number;            /* of the frames of its class */
     uint64_t sent_seq;
-    bool seq_known;   /* sent_seq is of this epoch */
+    bool seq_known;     /* sent_seq is of this epoch */
+    uint64_t sent_list; /* of the lists of sessions */
+    struct event_position events_sent;
+    int turn;         /* which of frame, list and events is sent first when all wait */
     int64_t asked_ms; /* since when it owes us room for more, 0 = it does not */
     int history_device, history_seconds, history_points;
     int64_t pongs[SESSION_PONGS];

@@ -48,6 +48,15 @@ static int send_hello(struct session *session)
     return send_scratch(session);
 }
 
+/* What clients hear of sessions from here on begins with this. */
+static bool put_sessions(struct session *session, json_t *snap)
+{
+    if (!session->listens)
+        return true;
+    session->sent_list = session->bridge->hub.annotations.number;
+    return annotations_put(&session->bridge->hub.annotations, snap) == 0;
+}
+
 static int send_snap(struct session *session)
 {
     struct document_moment moment;
@@ -55,7 +64,7 @@ static int send_snap(struct session *session)
     json_t *snap = json_object(), *document = document_snapshot_at(session->bridge->tap, &moment);
     bool failed = json_object_set_new(snap, "type", json_string("snap")) != 0 ||
                   json_object_set_new(snap, "seq", json_integer((json_int_t)moment.seq)) != 0 ||
-                  json_object_update(snap, document) != 0;
+                  json_object_update(snap, document) != 0 || !put_sessions(session, snap);
     json_decref(document);
     buffer_json(scratch(session), snap);
     session->sent_seq = moment.seq;
@@ -71,6 +80,21 @@ static int send_gap(struct session *session, uint64_t to, const char *why)
                   (unsigned long long)session->sent_seq + 1, (unsigned long long)to, why);
     session->sent_seq = to;
     return send_scratch(session);
+}
+
+static int send_event_gap(struct session *session, uint64_t events, const char *why)
+{
+    buffer_format(scratch(session), "{\"type\":\"gap\",\"events\":%llu,\"why\":\"%s\"}", (unsigned long long)events, why);
+    return send_scratch(session);
+}
+
+/* What was said while the client paused; it is not told that now. 1: nothing. */
+static int send_paused_events(struct session *session)
+{
+    const struct event_log *log = &session->bridge->hub.annotations.log;
+    uint64_t missed = log->events - session->events_sent.event;
+    event_log_newest(log, &session->events_sent);
+    return session->events && missed > 0 ? send_event_gap(session, missed, "paused") : 1;
 }
 
 static int send_state(struct session *session)
@@ -167,6 +191,51 @@ static int send_frame(struct session *session)
     return send_buffer(session, &class->frame);
 }
 
+/* ---- what goes on by itself: 1 there is nothing new ---- */
+
+static int send_samples(struct session *session)
+{
+    const struct hub_class *class = session->class;
+    return class && class->number != session->sent_number && class->frame.length > 0 ? send_frame(session) : 1;
+}
+
+/* The newest list; those before it are of no use any more. */
+static int send_list(struct session *session)
+{
+    const struct annotations *annotations = &session->bridge->hub.annotations;
+    if (!session->listens || session->sent_list == annotations->number)
+        return 1;
+    session->sent_list = annotations->number;
+    return send_buffer(session, &annotations->list);
+}
+
+static int send_events(struct session *session)
+{
+    const struct event_log *log = &session->bridge->hub.annotations.log;
+    if (!session->listens)
+        return 1;
+    uint64_t missed = event_log_missed(log, &session->events_sent);
+    if (missed > 0)
+        return send_event_gap(session, missed, "slow");
+    const struct buffer *batch = event_log_take(log, &session->events_sent);
+    return batch ? send_buffer(session, batch) : 1;
+}
+
+/* In turns, so that on a slow connection none of them shuts out the others. */
+static int send_stream(struct session *session)
+{
+    static int (*const streams[])(struct session *) = {send_samples, send_list, send_events};
+    const int count = (int)(sizeof streams / sizeof streams[0]);
+    for (int i = 0; i < count; i++) {
+        int stream = (session->turn + i) % count, result = streams[stream](session);
+        if (result <= 0) {
+            session->turn = (stream + 1) % count;
+            return result;
+        }
+    }
+    return 1;
+}
+
 static bool take(struct session *session, unsigned want)
 {
     if (!(session_wants_now(session) & want))
@@ -187,6 +256,11 @@ int session_send_next(struct session *session)
         if (session->seq_known && moment.seq > session->sent_seq)
             return send_gap(session, moment.seq, "paused");
     }
+    if (take(session, SESSION_EVENT_GAP)) {
+        int result = send_paused_events(session);
+        if (result <= 0)
+            return result;
+    }
     if (take(session, SESSION_SNAP))
         return send_snap(session);
     if (take(session, SESSION_STATE))
@@ -195,11 +269,9 @@ int session_send_next(struct session *session)
         return 0;
     if (session->pong_count > 0)
         return send_pong(session);
-    if (session->class && session->class->number != session->sent_number && session->class->frame.length > 0) {
-        int result = send_frame(session);
-        if (result <= 0)
-            return result;
-    }
+    int result = send_stream(session);
+    if (result <= 0)
+        return result;
     if (session_wants_now(session) & SESSION_HISTORY)
         return send_history(session);
     return 1;

@@ -41,6 +41,7 @@ struct broker {
     uint64_t deadline_ns;
     uint64_t housekeeping_ns;
     bool table_full_told;
+    bool told_ready;
     struct lock lock;
     bool displaced; /* another broker took the place */
     char directory[PLACE_PATH_MAX];
@@ -165,6 +166,14 @@ static void publish_stats_now(struct broker *broker, uint64_t now_ns)
         publish_provider(&broker->publisher, i, &broker->providers[i]);
 }
 
+/* Once there is something to read: whoever waited for this line finds every device. */
+static void tell_ready(struct broker *broker)
+{
+    printf("gputapd ready: %s, %u device%s\n", broker->directory, broker->devices.count, broker->devices.count == 1 ? "" : "s");
+    fflush(stdout);
+    broker->told_ready = true;
+}
+
 static void publish_tick(struct broker *broker)
 {
     uint64_t now_ns = clock_mono_ns();
@@ -185,6 +194,8 @@ static void publish_tick(struct broker *broker)
     broker->collecting = false;
     broker->stats.ticks = broker->tick;
     broker->stats.publish_ns = clock_mono_ns() - now_ns;
+    if (!broker->told_ready)
+        tell_ready(broker);
 }
 
 static void begin_tick(struct broker *broker, uint64_t expirations)
@@ -389,8 +400,6 @@ int broker_run(const struct options *options)
     find_devices(&broker, &events);
     int code = events.stop ? 0 : open_segment(&broker);
     if (code == 0 && !events.stop) {
-        printf("gputapd ready: %s, %u device%s\n", broker.directory, broker.devices.count, broker.devices.count == 1 ? "" : "s");
-        fflush(stdout);
         serve(&broker, &events);
         code = broker.displaced;
     }

@@ -19,6 +19,7 @@ struct session_span {
 struct session {
     bool open;
     bool changed;         /* the mirror is to be published */
+    bool behind;          /* events were lost, and what is open was not concluded since */
     uint64_t released_ns; /* since when the slot is free */
     struct client_memory memory;
     uint64_t next_event;                         /* ticket of the client's ring */

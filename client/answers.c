@@ -91,7 +91,7 @@ static int read_memory(gputap *tap, int device, gputap_memory_info *out)
 
 int gputap_memory(gputap *tap, int device, gputap_memory_info *out)
 {
-    gputap_memory_info known;
+    gputap_memory_info known = {0};
     if (!tap || !out)
         return GPUTAP_EINVAL;
     int result = read_memory(tap, device, &known);
@@ -100,7 +100,7 @@ int gputap_memory(gputap *tap, int device, gputap_memory_info *out)
 
 int gputap_fits(gputap *tap, int device, uint64_t bytes, int64_t *margin)
 {
-    gputap_memory_info memory;
+    gputap_memory_info memory = {0};
     if (!tap)
         return GPUTAP_EINVAL;
     int result = read_memory(tap, device, &memory);
@@ -116,7 +116,7 @@ int gputap_fits(gputap *tap, int device, uint64_t bytes, int64_t *margin)
     return there >= bytes;
 }
 
-/* --- the report -------------------------------------------------------------------------------------------------------------- */
+/* --- the report ------------------------------------------------------------------------------------------------------- */
 
 /* A text that may be longer than its place; `length` counts all of it. */
 struct report {
@@ -225,7 +225,7 @@ static void add_last_seconds(struct report *report, gputap *tap, int device, con
 int gputap_oom_report(gputap *tap, int device, char *out, size_t size)
 {
     struct report report = {.out = out, .size = size};
-    gputap_memory_info memory;
+    gputap_memory_info memory = {0};
     gputap_device facts = GPUTAP_DEVICE_INIT;
     if (!tap || (!out && size > 0))
         return GPUTAP_EINVAL;

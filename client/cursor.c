@@ -88,7 +88,7 @@ int cursor_find(gputap *tap, gputap_cursor *cursor, cursor_source source, uint64
     return client_fail_busy(tap);
 }
 
-/* --- samples ---------------------------------------------------------------------------------------------------------------- */
+/* --- samples ---------------------------------------------------------------------------------------------------------- */
 
 static int sample_ring(gputap *tap, const struct pass *pass, int device, struct ring *out)
 {
@@ -113,8 +113,8 @@ int gputap_cursor_init(gputap *tap, gputap_cursor *cursor, int device, int start
 
 int gputap_next(gputap *tap, gputap_cursor *cursor, gputap_snapshot *out)
 {
-    union sample_words raw;
-    struct cursor_found found;
+    union sample_words raw = {0};
+    struct cursor_found found = {.same_clock = false};
     if (!tap || !cursor || !out)
         return GPUTAP_EINVAL;
     uint64_t now = clock_mono_ns();

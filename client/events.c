@@ -117,7 +117,7 @@ static void event_public(gputap *tap, const struct cursor_found *found, const st
 
 int gputap_next_event(gputap *tap, gputap_cursor *cursor, gputap_event *out)
 {
-    union event_words raw;
+    union event_words raw = {0};
     struct cursor_found found;
     gputap_event known;
     if (!tap || !cursor || !out)

@@ -40,7 +40,7 @@ struct track {
 
 struct mapping {
     struct mapping *next;            /* all of the handle's; under `busy` */
-    bool retired;                    /* under `busy` */
+    bool retired;                    /* free for a segment of its like; under `busy` */
     uint32_t adopted;                /* slots that have numbers; under `busy` */
     struct region_identity identity; /* under `busy` */
 
@@ -93,7 +93,11 @@ struct gputap {
 
 /* --- message.c -------------------------------------------------------------------------------------------------------- */
 #if defined(__GNUC__)
-#define CLIENT_PRINTF(at) __attribute__((format(printf, at, at + 1)))
+#include <stdio.h>
+#if !defined(__MINGW_PRINTF_FORMAT)
+#define __MINGW_PRINTF_FORMAT printf
+#endif
+#define CLIENT_PRINTF(at) __attribute__((format(__MINGW_PRINTF_FORMAT, at, at + 1)))
 #else
 #define CLIENT_PRINTF(at)
 #endif

@@ -137,7 +137,7 @@ static int map_over(const struct handle_place *place, struct mapping *mapping, s
         result = GPUTAP_ENOBROKER;
     }
     if (result != GPUTAP_OK)
-        region_retire(mapping->view.memory, mapping->view.bytes);
+        mapping->retired = region_retire(mapping->view.memory, mapping->view.bytes);
     REMAP_END();
     *identity = region.identity;
     return result;
@@ -173,9 +173,8 @@ int mapping_open(gputap *tap, int place_index, struct mapping **out, char *messa
 void mapping_retire(struct mapping *mapping)
 {
     REMAP_BEGIN();
-    region_retire(mapping->view.memory, mapping->view.bytes);
+    mapping->retired = region_retire(mapping->view.memory, mapping->view.bytes);
     REMAP_END();
-    mapping->retired = true;
 }
 
 void mapping_destroy(struct mapping *mapping)

@@ -11,14 +11,6 @@
 
 #define TMPFS_MAGIC_NUMBER 0x01021994
 
-bool place_valid_instance(const char *instance)
-{
-    size_t length = instance ? strlen(instance) : 0;
-    if (length < 1 || length > 64 || instance[0] == '.')
-        return false;
-    return strspn(instance, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == length;
-}
-
 static const char *environment(const char *name)
 {
     const char *value = getenv(name);

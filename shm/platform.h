@@ -48,6 +48,7 @@ struct region {
     size_t bytes;
     struct region_identity identity;
     int file; /* the writer's descriptor; -1 for readers */
+    int name; /* what keeps the name, where names are no files (Windows); -1 = none */
 };
 
 /* Creates DIR/NAME.<random> with every byte allocated, mapped read-write. Nobody sees it before region_publish. `message` gets a
@@ -72,8 +73,9 @@ int region_open_owned(struct region *region, const char *directory, const char *
 /* Identity of DIR/NAME now, and its modification time. */
 int region_lookup(const char *directory, const char *name, struct region_identity *identity, uint64_t *modified_ns);
 /* Swaps a reader's mapping for zero pages at the same address: a read under way in another thread sees zeros instead of a
- * fault, and the file's memory is free. The range stays reserved for a later region_open over it. */
-void region_retire(void *memory, size_t bytes);
+ * fault, and the file's memory is free. The range stays reserved for a later region_open over it, or false: it cannot be had again.
+ */
+bool region_retire(void *memory, size_t bytes);
 void region_unmap(void *memory, size_t bytes);
 /* Makes the pages of a reader's mapping present, so that no read pays for it. Only once the header is known to be sound: a hole in
  * a file on tmpfs is filled with memory by this. */

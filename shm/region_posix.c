@@ -259,11 +259,12 @@ int region_lookup(const char *directory, const char *name, struct region_identit
     return REGION_OK;
 }
 
-void region_retire(void *memory, size_t bytes)
+bool region_retire(void *memory, size_t bytes)
 {
     void *at = mmap(memory, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
     if (at != memory)
         abort();
+    return true;
 }
 
 void region_populate(const void *memory, size_t bytes)

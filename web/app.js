@@ -5,7 +5,9 @@ import { Banners, feedState } from "./banners.js";
 import { GpuCard, SystemCard, noGpuCard } from "./cards.js";
 import { Connection } from "./connection.js";
 import { el, setAttribute } from "./dom.js";
+import { Finished } from "./finished.js";
 import { read, startLanguage, useLanguage, write } from "./i18n.js";
+import { Running } from "./running.js";
 import { Store } from "./store.js";
 import { TopBar } from "./topbar.js";
 
@@ -42,8 +44,11 @@ class Dashboard {
     this.capsules.store = this.store;
     this.store.addEventListener("shape", () => this.buildCards());
     this.store.addEventListener("change", () => this.schedule());
-    this.connection.addEventListener("message", (event) => this.store.apply(event.data));
-    this.connection.addEventListener("status", () => this.schedule());
+    this.connection.addEventListener("message", (event) => this.hear(event.data));
+    this.connection.addEventListener("status", () => {
+      if (this.connection.status === "open") this.fetchFinished();
+      this.schedule();
+    });
     this.connection.start();
     // Ages and countdowns move on without messages.
     setInterval(() => document.hidden || this.schedule(), 1000);
@@ -60,6 +65,10 @@ class Dashboard {
     this.banners = new Banners({ retry: () => this.connection.retryNow(), useToken: (token) => this.useToken(token) });
     place("top").replaceChildren(...this.topBar.elements);
     place("banners").replaceChildren(...this.banners.elements);
+    this.running = new Running();
+    this.finished = new Finished(this.finished?.sort);
+    place("running").replaceChildren(this.running.element);
+    place("finished").replaceChildren(this.finished.element);
     this.buildCards();
   }
 
@@ -95,7 +104,11 @@ class Dashboard {
     const live = state === "live";
     setAttribute(document.documentElement, "data-feed", state);
     setAttribute(this.capsules, "data-dim", !live);
-    setAttribute(place("cards"), "data-dim", !live);
+    for (const id of ["cards", "running"]) setAttribute(place(id), "data-dim", !live);
+    // What a broker that is gone last said is still running does not go on running.
+    if (live) this.liveAt = store.serverNow;
+    this.running.update(store.sessions, this.liveAt ?? store.serverNow);
+    this.finished.update(store.sessions);
     this.topBar.update(store, state);
     this.banners.update(store, connection);
     // Without samples time still passes: the gap at the right edge grows.
@@ -107,6 +120,20 @@ class Dashboard {
       card.graph.draw(card.source, view);
     }
     this.askForReasons();
+  }
+
+  hear(message) {
+    this.store.apply(message);
+    // Spans that ended unheard: the bridge keeps the last ones.
+    if (message?.type === "gap" && message.events > 0) this.fetchFinished();
+  }
+
+  async fetchFinished() {
+    try {
+      this.store.takeSessions(await this.connection.fetchDocument("sessions"));
+    } catch {
+      // The table then begins with what ends from now on.
+    }
   }
 
   /** Samples carry numbers only; when one went unknown, the snapshot knows why. */

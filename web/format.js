@@ -107,6 +107,20 @@ export function duration(milliseconds) {
 }
 
 /**
+ * How long something runs so far: "3.4 s", "2:05 min", "1:02:05 h".
+ * @param {?number} seconds
+ * @returns {string}
+ */
+export function runningTime(seconds) {
+  if (!known(seconds)) return DASH;
+  const rest = Math.max(0, seconds);
+  if (rest < 60) return withUnit(Math.floor(rest * 10) / 10, "s", 1);
+  const two = (value) => String(Math.floor(value)).padStart(2, "0");
+  if (rest < 3600) return `${Math.floor(rest / 60)}:${two(rest % 60)} min`;
+  return `${Math.floor(rest / 3600)}:${two((rest / 60) % 60)}:${two(rest % 60)} h`;
+}
+
+/**
  * The local time of day of a Unix time: "14:05:09".
  * @param {number} milliseconds
  * @returns {string}

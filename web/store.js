@@ -3,6 +3,7 @@
 import { known } from "./format.js";
 import { GPU_LANES, HOST_LANES, gpuLanes, hostLanes } from "./derive.js";
 import { Series } from "./series.js";
+import { Sessions } from "./sessions.js";
 
 const FEED_STATES = new Set(["live", "stale", "dead", "absent"]);
 
@@ -26,6 +27,8 @@ export class Store extends EventTarget {
     this.clockOffset = 0;
     /** ticks that the bridge could not send to this page because it was too slow */
     this.missedTicks = 0;
+    /** what runs, and what has ended */
+    this.sessions = new Sessions();
     this.sliceMs = 1000;
     this.#handlers = {
       hello: (message) => this.#applyHello(message),
@@ -35,6 +38,8 @@ export class Store extends EventTarget {
       device: (message) => this.#applyDevice(message),
       history: (message) => this.#applyHistory(message),
       gap: (message) => this.#applyGap(message),
+      sessions: (message) => this.#applySessions(message),
+      event: (message) => this.#applyEvents(message),
     };
   }
 
@@ -88,6 +93,15 @@ export class Store extends EventTarget {
     this.#emit("change");
   }
 
+  /**
+   * Takes the ended spans of the bridge's document; what runs comes by messages, which may be newer.
+   * @param {{finished: Object[]}} document
+   */
+  takeSessions({ finished }) {
+    this.sessions.apply({ finished });
+    this.#emit("change");
+  }
+
   /** @returns {boolean} whether a number is unknown and nobody has said why */
   get reasonMissing() {
     return [...this.gpus, this.host].some((source) => source.reasonMissing);
@@ -126,6 +140,7 @@ export class Store extends EventTarget {
       gpu.state = row.state ?? gpu.state;
     }
     replaceMetrics(this.host, message.system ?? {});
+    this.sessions.apply(message);
     const age = known(message.age_ms) ? message.age_ms : 0;
     const hasNumbers = message.epoch != null;
     if (hasNumbers) this.dataAt = this.now() - age;
@@ -187,7 +202,20 @@ export class Store extends EventTarget {
   }
 
   #applyGap(message) {
-    if (message.why === "slow") this.missedTicks += Math.max(0, message.to - message.from + 1);
+    if (message.why === "paused") return;
+    if (known(message.events)) this.sessions.missedEvents += message.events;
+    else if (message.why === "slow" && known(message.to) && known(message.from)) this.missedTicks += Math.max(0, message.to - message.from + 1);
+  }
+
+  #applySessions(message) {
+    this.sessions.apply(message);
+    this.#setClock(message.t);
+    this.#emit("change");
+  }
+
+  #applyEvents(message) {
+    this.sessions.applyEvents(message);
+    this.#emit("change");
   }
 
   #setClock(t) {

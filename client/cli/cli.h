@@ -3,7 +3,10 @@
 #define GPUTAP_CLI_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+
+#include <jansson.h>
 
 #include "gputap.h"
 
@@ -17,6 +20,10 @@ struct cli {
     long count; /* 0 = without end */
     const char *metrics[CLI_METRICS_MAX];
     int metric_count;
+    const char *label; /* NULL = none */
+    bool from_oldest;
+    char **rest; /* what a command takes as it is, with NULL after it */
+    int rest_count;
 };
 
 /* Commands; each returns the exit code. */
@@ -24,6 +31,13 @@ int cli_status(const struct cli *cli);
 int cli_get(const struct cli *cli);
 int cli_watch(const struct cli *cli);
 int cli_doctor(const struct cli *cli);
+int cli_sessions(const struct cli *cli);
+int cli_events(const struct cli *cli);
+int cli_run(const struct cli *cli);
+int cli_annotate(const struct cli *cli);
+
+/* Says what is wrong with the arguments, and how it is right. Returns EXIT_USAGE. */
+int cli_usage_error(const char *problem, const char *what);
 
 /* Opens the instance, or says why not and returns EXIT_FAILED. */
 int cli_open(const struct cli *cli, gputap **out);
@@ -36,7 +50,32 @@ int cli_refuse_old(gputap *tap, const struct cli *cli);
 /* 0, or EXIT_FAILED after saying that the GPU does not exist. */
 int cli_check_gpu(gputap *tap, int gpu);
 /* One line: the snapshot document, of the GPU and the metrics that were asked for. */
-int cli_print_document(gputap *tap, const struct cli *cli);
+int cli_print_snapshot(gputap *tap, const struct cli *cli);
+
+/* Prints the document as one line and drops it. EXIT_FAILED without one. */
+int cli_print_document(FILE *out, json_t *document);
+
+/* --- usage.c: what a span took -------------------------------------------------------------------------------------------- */
+enum { CLI_USAGES = GPUTAP_SPAN_DEVICES };
+/* Which span's final usage is waited for, and from where on. */
+struct cli_span {
+    gputap_cursor cursor; /* from before its end */
+    int32_t slot;         /* of its session, -1 = no broker has it */
+    uint32_t generation;
+    uint64_t id;
+};
+/* Puts the final numbers in place of those that span_end gave, as far as they come within two periods and a second. Returns how
+ * many there are then. */
+int cli_final_usage(gputap *tap, struct cli_span *span, gputap_usage *usage, int count);
+void cli_print_usage(FILE *out, gputap *tap, const gputap_usage *usage, int count);
+json_t *cli_usage_document(const gputap_usage *usage, int count);
+
+/* --- process_posix.c ------------------------------------------------------------------------------------------------------ */
+/* Runs a program to its end, with the terminal's signals going to it, and calls `meanwhile` twice a second. Returns its exit code,
+ * 128 + the signal that ended it, 127 where there is none of that name, 126 where it cannot be run. */
+int process_run(char **argv, void (*meanwhile)(void *context), void *context);
+/* Has somebody asked this program to end since? */
+bool process_asked_to_end(void);
 
 /* --- print.c: numbers for people ----------------------------------------------------------------------------------------- */
 /* True where the terminal's locale is UTF-8: bars, dashes and degree signs are drawn as such. */
@@ -50,6 +89,8 @@ const char *print_dash(void);
 /* Name of a device, with a mark where it is simulated and its name does not say so. */
 const char *print_device_name(char *out, size_t size, const gputap_device *device);
 const char *print_status(int bits);
+/* Node, job and GPUs of a span, as far as they are told; device_count 0 is all of them and not worth a word. */
+void print_where(FILE *out, const char *node, const char *job, const int16_t *devices, int device_count);
 /* A bar of `width` cells for 0 to 1; empty for NaN. */
 void print_bar(char *out, size_t size, double share, int width);
 /* One cell a value, 0 to 1; a blank for NaN. */
@@ -66,5 +107,7 @@ bool terminal_quit(void);
 /* Only the signal flags, without a keyboard: what a piped watch needs. */
 void terminal_catch_signals(void);
 unsigned long terminal_user(void);
+/* Nobody reads what is written any more. */
+bool terminal_closed(FILE *stream);
 
 #endif

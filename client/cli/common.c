@@ -1,5 +1,8 @@
 /* What the commands share: opening, and judging how fresh the numbers are. */
+#include <stdlib.h>
+
 #include "client/cli/cli.h"
+#include "client/json/document.h"
 
 int cli_open(const struct cli *cli, gputap **out)
 {
@@ -65,4 +68,17 @@ int cli_check_gpu(gputap *tap, int gpu)
     else
         fprintf(stderr, "gputap: there is no GPU %d: the broker found %d, numbered from 0\n", gpu, count);
     return EXIT_FAILED;
+}
+
+int cli_print_document(FILE *out, json_t *document)
+{
+    char *text = document_print(document);
+    json_decref(document);
+    if (!text) {
+        fprintf(stderr, "gputap: out of memory\n");
+        return EXIT_FAILED;
+    }
+    int result = fprintf(out, "%s\n", text) < 0 ? EXIT_FAILED : EXIT_FINE;
+    free(text);
+    return result;
 }

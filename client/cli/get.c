@@ -116,20 +116,12 @@ static void narrow(const struct cli *cli, json_t *document)
     keep_wanted(cli, json_object_get(document, "system"));
 }
 
-int cli_print_document(gputap *tap, const struct cli *cli)
+int cli_print_snapshot(gputap *tap, const struct cli *cli)
 {
     json_t *document = document_snapshot(tap);
     if (document)
         narrow(cli, document);
-    char *text = document ? document_print(document) : NULL;
-    json_decref(document);
-    if (!text) {
-        fprintf(stderr, "gputap: out of memory\n");
-        return EXIT_FAILED;
-    }
-    puts(text);
-    free(text);
-    return EXIT_FINE;
+    return cli_print_document(stdout, document);
 }
 
 int cli_get(const struct cli *cli)
@@ -144,7 +136,7 @@ int cli_get(const struct cli *cli)
     if (result == EXIT_FINE)
         result = cli_check_gpu(tap, cli->gpu);
     if (result == EXIT_FINE && cli->json)
-        result = cli_print_document(tap, cli);
+        result = cli_print_snapshot(tap, cli);
     else if (result == EXIT_FINE)
         print_people(tap, cli);
     gputap_close(tap);

@@ -6,31 +6,46 @@
 #include "client/cli/cli.h"
 #include "shm/platform.h"
 
-static const char usage_text[] = "usage: gputap [--instance NAME] COMMAND [options]\n"
-                                 "\n"
-                                 "  status                             is the broker alive, and what does it see\n"
-                                 "  get [options] [METRIC...]          the newest numbers\n"
-                                 "      --json                         as JSON, the document of GET /api/v1/snapshot\n"
-                                 "      --gpu N                        of one GPU\n"
-                                 "      --stale                        also when the broker is gone or stands still\n"
-                                 "  watch [--json] [--gpu N] [--count N]\n"
-                                 "                                     live table; one line a sample when piped; q ends it\n"
-                                 "  doctor                             what was found, what is unknown and why\n"
-                                 "\n"
-                                 "  --instance NAME   broker instance (default: $GPUTAP_INSTANCE, else \"default\")\n"
-                                 "  --version, --help\n"
-                                 "\n"
-                                 "exit codes: 0 fine, 1 failed, 2 usage\n";
+static const char usage_text[] =
+    "usage: gputap [--instance NAME] COMMAND [options]\n"
+    "\n"
+    "  status                             is the broker alive, and what does it see\n"
+    "  get [options] [METRIC...]          the newest numbers\n"
+    "      --json                         as JSON, the document of GET /api/v1/snapshot\n"
+    "      --gpu N                        of one GPU\n"
+    "      --stale                        also when the broker is gone or stands still\n"
+    "  watch [--json] [--gpu N] [--count N]\n"
+    "                                     live table; one line a sample when piped; q ends it\n"
+    "  doctor                             what was found, what is unknown and why\n"
+    "\n"
+    "  sessions [--json]                  which programs say what they run, and what that is\n"
+    "  events [--json] [--from-oldest] [--count N]\n"
+    "                                     what they say, a line an event, as it comes\n"
+    "  run [--label L] [--json] [--] COMMAND...\n"
+    "                                     runs it, then says what it took; its exit code is this one's\n"
+    "  annotate open [--pid PID] LABEL    opens a session for the shell that evals the output\n"
+    "  annotate begin [--node N] [--job J] [--parent ID] [--device D]... NAME\n"
+    "                                     begins a span and prints its id\n"
+    "  annotate step ID VALUE MAX         its progress\n"
+    "  annotate end [--json] ID           ends it and prints what it took\n"
+    "  annotate close                     ends the session; so does the shell's end\n"
+    "\n"
+    "  --instance NAME   broker instance (default: $GPUTAP_INSTANCE, else \"default\")\n"
+    "  --version, --help\n"
+    "\n"
+    "exit codes: 0 fine, 1 failed, 2 usage\n";
 
 struct command {
     const char *name;
     int (*run)(const struct cli *cli);
-    const char *options; /* letters of what it takes: j --json, g --gpu, s --stale, c --count, m METRIC... */
+    const char *options; /* letters of what it takes: j --json, g --gpu, s --stale, c --count, l --label, o --from-oldest,
+                            m METRIC..., r the rest from the first that is no option, a all that follows */
 };
 static const struct command commands[] = {
-    {"status", cli_status, ""}, {"get", cli_get, "jgsm"}, {"watch", cli_watch, "jgc"}, {"doctor", cli_doctor, ""}};
+    {"status", cli_status, ""},      {"get", cli_get, "jgsm"},      {"watch", cli_watch, "jgc"}, {"doctor", cli_doctor, ""},
+    {"sessions", cli_sessions, "j"}, {"events", cli_events, "jco"}, {"run", cli_run, "jlr"},     {"annotate", cli_annotate, "a"}};
 
-static int usage_error(const char *problem, const char *what)
+int cli_usage_error(const char *problem, const char *what)
 {
     fprintf(stderr, "gputap: %s%s%s\n\n%s", problem, what ? ": " : "", what ? what : "", usage_text);
     return EXIT_USAGE;
@@ -70,16 +85,55 @@ static int parse_option(struct cli *cli, const char *allowed, int argc, char **a
         cli->json = true;
     else if (strcmp(argument, "--stale") == 0 && strchr(allowed, 's'))
         cli->stale = true;
-    else if (strchr(allowed, 'g') && takes(argument, "--gpu", argc, argv, i, &value)) {
+    else if (strcmp(argument, "--from-oldest") == 0 && strchr(allowed, 'o'))
+        cli->from_oldest = true;
+    else if (strchr(allowed, 'l') && takes(argument, "--label", argc, argv, i, &cli->label)) {
+        if (!cli->label || !cli->label[0])
+            return cli_usage_error("--label wants a text", NULL);
+    } else if (strchr(allowed, 'g') && takes(argument, "--gpu", argc, argv, i, &value)) {
         if (!value || !parse_number(value, 0, INT_MAX, &number))
-            return usage_error("--gpu wants a number", value);
+            return cli_usage_error("--gpu wants a number", value);
         cli->gpu = (int)number;
     } else if (strchr(allowed, 'c') && takes(argument, "--count", argc, argv, i, &value)) {
         if (!value || !parse_number(value, 1, LONG_MAX, &cli->count))
-            return usage_error("--count wants a number from 1", value);
+            return cli_usage_error("--count wants a number from 1", value);
     } else
-        return usage_error("unknown option", argument);
+        return cli_usage_error("unknown option", argument);
     return EXIT_FINE;
+}
+
+static int parse_word(struct cli *cli, const struct command **command, const char *argument)
+{
+    if (!*command) {
+        *command = find_command(argument);
+        return *command ? EXIT_FINE : cli_usage_error("unknown command", argument);
+    }
+    if (!strchr((*command)->options, 'm'))
+        return cli_usage_error("unexpected argument", argument);
+    if (cli->metric_count == CLI_METRICS_MAX)
+        return cli_usage_error("too many metrics", NULL);
+    cli->metrics[cli->metric_count++] = argument;
+    return EXIT_FINE;
+}
+
+/* What follows is the command's own. */
+static bool rest_begins(const struct command *command, const char *argument)
+{
+    return command && (strchr(command->options, 'a') || (strchr(command->options, 'r') && argument[0] != '-') ||
+                       (strchr(command->options, 'r') && strcmp(argument, "--") == 0));
+}
+
+/* --help and --version before the rest. */
+static bool asks(int argc, char **argv, const char *name, const char *letter)
+{
+    const struct command *command = NULL;
+    for (int i = 1; i < argc && !rest_begins(command, argv[i]); i++) {
+        if (strcmp(argv[i], name) == 0 || strcmp(argv[i], letter) == 0)
+            return true;
+        if (!command && argv[i][0] != '-')
+            command = find_command(argv[i]);
+    }
+    return false;
 }
 
 static int parse(struct cli *cli, const struct command **command, int argc, char **argv)
@@ -87,23 +141,21 @@ static int parse(struct cli *cli, const struct command **command, int argc, char
     int result = EXIT_FINE;
     for (int i = 1; i < argc && result == EXIT_FINE; i++) {
         const char *argument = argv[i];
+        if (rest_begins(*command, argument)) {
+            i += strcmp(argument, "--") == 0;
+            cli->rest = argv + i;
+            cli->rest_count = argc - i;
+            return EXIT_FINE;
+        }
         if (takes(argument, "--instance", argc, argv, &i, &cli->instance)) {
             if (!cli->instance)
-                return usage_error("--instance wants a name", NULL);
+                return cli_usage_error("--instance wants a name", NULL);
         } else if (argument[0] == '-')
             result = parse_option(cli, *command ? (*command)->options : "", argc, argv, &i);
-        else if (!*command) {
-            *command = find_command(argument);
-            if (!*command)
-                return usage_error("unknown command", argument);
-        } else if (!strchr((*command)->options, 'm'))
-            return usage_error("unexpected argument", argument);
-        else if (cli->metric_count == CLI_METRICS_MAX)
-            return usage_error("too many metrics", NULL);
         else
-            cli->metrics[cli->metric_count++] = argument;
+            result = parse_word(cli, command, argument);
     }
-    return result == EXIT_FINE && !*command ? usage_error("a command is missing", NULL) : result;
+    return result == EXIT_FINE && !*command ? cli_usage_error("a command is missing", NULL) : result;
 }
 
 int main(int argc, char **argv)
@@ -111,14 +163,13 @@ int main(int argc, char **argv)
     process_open_standard_files();
     struct cli cli = {.gpu = -1};
     const struct command *command = NULL;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-            return fputs(usage_text, stdout) < 0 ? EXIT_FAILED : EXIT_FINE;
-        if (strcmp(argv[i], "--version") == 0 && argc != 2)
-            return usage_error("unexpected argument beside --version", argv[i == 1 ? 2 : 1]);
-        if (strcmp(argv[i], "--version") == 0)
-            return printf("gputap %s\n", gputap_version()) < 0 ? EXIT_FAILED : EXIT_FINE;
-    }
+    if (asks(argc, argv, "--help", "-h"))
+        return fputs(usage_text, stdout) < 0 ? EXIT_FAILED : EXIT_FINE;
+    bool version = asks(argc, argv, "--version", "--version");
+    if (version && argc != 2)
+        return cli_usage_error("unexpected argument beside --version", argv[strcmp(argv[1], "--version") == 0 ? 2 : 1]);
+    if (version)
+        return printf("gputap %s\n", gputap_version()) < 0 ? EXIT_FAILED : EXIT_FINE;
     int result = parse(&cli, &command, argc, argv);
     if (result == EXIT_FINE)
         result = command->run(&cli);

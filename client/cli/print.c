@@ -103,6 +103,16 @@ const char *print_status(int bits)
     return bits & GPUTAP_STATUS_STALE ? "stale" : "dead";
 }
 
+void print_where(FILE *out, const char *node, const char *job, const int16_t *devices, int device_count)
+{
+    if (node[0])
+        fprintf(out, "  node %s", node);
+    if (job[0])
+        fprintf(out, "  job %s", job);
+    for (int i = 0; i < device_count; i++)
+        fprintf(out, "%s%d", i ? "," : "  GPU ", devices[i]);
+}
+
 void print_bar(char *out, size_t size, double share, int width)
 {
     bool utf8 = print_utf8();

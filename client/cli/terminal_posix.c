@@ -110,3 +110,9 @@ bool terminal_quit(void)
 }
 
 unsigned long terminal_user(void) { return (unsigned long)geteuid(); }
+
+bool terminal_closed(FILE *stream)
+{
+    struct pollfd output = {.fd = fileno(stream)};
+    return poll(&output, 1, 0) > 0 && (output.revents & (POLLERR | POLLNVAL));
+}

@@ -181,7 +181,7 @@ static int watch(gputap *tap, const struct cli *cli, bool screen)
             continue;
         if (!screen && !cli->json)
             print_line(tap, cli);
-        else if (cli->json && cli_print_document(tap, cli) != EXIT_FINE)
+        else if (cli->json && cli_print_snapshot(tap, cli) != EXIT_FINE)
             return EXIT_FAILED;
         if (!screen && (fflush(stdout) != 0 || ferror(stdout)))
             return EXIT_FAILED;

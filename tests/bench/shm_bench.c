@@ -15,8 +15,9 @@
 #include "shm/layout.h"
 #include "shm/platform.h"
 #include "shm/ring.h"
+#include "tests/bench/report.h"
 
-enum { PLACES = 64, DEPTH = 4, WORDS = LAYOUT_SNAPSHOT_WORDS, BATCH = 16, MAX_ROUNDS = 4096, HOT = 4000 };
+enum { PLACES = 64, DEPTH = 4, WORDS = LAYOUT_SNAPSHOT_WORDS, BATCH = 16, HOT = 4000 };
 
 /* A request that is only answered: tells how far apart the two processors are. */
 #define PING (UINT64_C(1) << 63)
@@ -134,35 +135,18 @@ static double getppid_ns(void)
     return (double)(clock_mono_ns() - start) / HOT;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double l = *(const double *)a, r = *(const double *)b;
-    return (l > r) - (l < r);
-}
-
-static void report(const char *name, double *over, double *under, int count, const char *target)
-{
-    static double ratios[MAX_ROUNDS];
-    for (int i = 0; i < count; i++)
-        ratios[i] = over[i] / under[i];
-    qsort(ratios, (size_t)count, sizeof ratios[0], compare);
-    qsort(over, (size_t)count, sizeof over[0], compare);
-    double low = ratios[count / 10], high = ratios[count * 9 / 10];
-    printf("%-58s %6.2f  (p10 %.2f, p90 %.2f; %.0f ns)  target %s%s\n", name, ratios[count / 2], low, high, over[count / 2], target,
-           high > 2 * low ? "  [noisy]" : "");
-}
-
 int main(int argc, char **argv)
 {
     int rounds = argc > 1 ? atoi(argv[1]) : 1000;
-    if (rounds < 10 || rounds > MAX_ROUNDS)
+    if (rounds < 10 || rounds > REPORT_MAX_ROUNDS)
         return 2;
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
         return 1;
     for (int i = 0; i < PLACES; i++)
         ring_format(&rings[i], shared->places[i].memory, shared->places[i].front, DEPTH, LAYOUT_SNAPSHOT_BYTES, WORDS, 100);
-    static double cold[METHODS][MAX_ROUNDS], hot[METHODS][MAX_ROUNDS], copies[MAX_ROUNDS], wake[MAX_ROUNDS], ppid[MAX_ROUNDS];
+    static double cold[METHODS][REPORT_MAX_ROUNDS], hot[METHODS][REPORT_MAX_ROUNDS], copies[REPORT_MAX_ROUNDS],
+        wake[REPORT_MAX_ROUNDS], ppid[REPORT_MAX_ROUNDS];
     uint64_t round = 1;
     pthread_t thread;
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -185,9 +169,9 @@ int main(int argc, char **argv)
         word_set(&shared->stop, 1);
         pthread_join(thread, NULL);
         memcpy(copies, cold[COPY], sizeof copies);
-        report("first read after a publish / memcpy of the same lines", cold[NEWEST], copies, rounds, "<= 1.25");
-        report("  (by head and ring, for comparison)", cold[BY_HEAD], copies, rounds, "-");
-        report("  (three fields, for comparison)", cold[FIELDS], copies, rounds, "-");
+        report_ratio("first read after a publish / memcpy of the same lines", cold[NEWEST], copies, rounds, "<= 1.25");
+        report_ratio("  (by head and ring, for comparison)", cold[BY_HEAD], copies, rounds, "-");
+        report_ratio("  (three fields, for comparison)", cold[FIELDS], copies, rounds, "-");
     } else {
         printf("first read after a publish: skipped, it needs two processors\n");
     }
@@ -201,8 +185,8 @@ int main(int argc, char **argv)
         ppid[n] = getppid_ns();
     }
     memcpy(copies, hot[COPY], sizeof copies);
-    report("hot read / memcpy 512 B", hot[NEWEST], copies, rounds, "(limit 2.5 to 3.4)");
-    report("three-field read, hot / memcpy 512 B", hot[FIELDS], copies, rounds, "<= 0.7");
-    report("publish + wake without waiters / getppid", wake, ppid, rounds, "<= 3");
+    report_ratio("hot read / memcpy 512 B", hot[NEWEST], copies, rounds, "(limit 2.5 to 3.4)");
+    report_ratio("three-field read, hot / memcpy 512 B", hot[FIELDS], copies, rounds, "<= 0.7");
+    report_ratio("publish + wake without waiters / getppid", wake, ppid, rounds, "<= 3");
     return 0;
 }

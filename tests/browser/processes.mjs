@@ -24,11 +24,11 @@ export async function browserMissing() {
   return false;
 }
 
-/** Why the tests on real processes cannot run here, or false. */
-export function programsMissing() {
+/** Why the tests on real processes cannot run here, or false; `more` are programs that a test needs besides the usual. */
+export function programsMissing(...more) {
   const folder = process.env.GPUTAP_BIN;
   if (!folder) return "GPUTAP_BIN is not set";
-  for (const name of ["gputapd", "gputap-bridge"]) if (!existsSync(join(folder, name))) return `no ${name} in GPUTAP_BIN`;
+  for (const name of ["gputapd", "gputap-bridge", ...more]) if (!existsSync(join(folder, name))) return `no ${name} in GPUTAP_BIN`;
   return false;
 }
 
@@ -106,6 +106,29 @@ export class Gputap {
     await this.kill(this.bridge);
     await this.kill(this.broker);
     rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** A process with a session at the broker, that does what tests/helpers/annotate_tool.c describes. */
+export class Annotator {
+  #answers = [];
+
+  constructor({ folder }) {
+    this.child = spawn(join(process.env.GPUTAP_BIN, "tests/annotate_tool"), { env: { ...process.env, GPUTAP_DIR: folder, GPUTAP_INSTANCE: "t" }, stdio: ["pipe", "pipe", "inherit"] });
+    this.ended = new Promise((done) => this.child.once("exit", done));
+    this.child.stdout.on("data", (data) => { this.#answers.push(...String(data).split("\n").filter(Boolean)); });
+  }
+
+  /** Obeys one line; throws where the library refuses it. */
+  async say(line) {
+    this.child.stdin.write(`${line}\n`);
+    const answer = await until(`an answer to ${line}`, () => this.#answers.shift());
+    if (answer.startsWith("-")) throw new Error(`${line}: ${answer}`);
+  }
+
+  async kill() {
+    this.child.kill("SIGKILL");
+    await this.ended;
   }
 }
 

@@ -2,6 +2,9 @@
  *     segment_reader_tool [--reads N] [--seconds S] [--threads N] [--cursor] [--pause-us N] [--plain]
  * --plain is for the real broker: time must not go back, a constant metric must not change, and the first sample of each epoch
  * tells how long after its birth it was seen.
+ *     segment_reader_tool --ask
+ * For each line on its input: opens the instance anew, reads the newest sample once, and prints
+ * {"code":..,"sequence":..,"torn":..,"ns":..,"status":..}, status as of a handle that is kept.
  * Ends when each thread has made its reads, or its time is over. Prints one line of JSON; exit 1 if anything was torn, mixed,
  * older than before, or of an epoch that had been left. */
 #include <pthread.h>
@@ -162,6 +165,31 @@ static void add(struct counts *all, const struct counts *one)
     all->longest_gap = one->longest_gap > all->longest_gap ? one->longest_gap : all->longest_gap;
 }
 
+static void answer(gputap *kept)
+{
+    gputap_snapshot got = GPUTAP_SNAPSHOT_INIT;
+    gputap *tap = NULL;
+    int code = gputap_open(&tap, NULL, GPUTAP_OPEN_DETACHED);
+    uint64_t start = clock_mono_ns();
+    if (code == GPUTAP_OK)
+        code = gputap_latest(tap, 0, &got);
+    uint64_t took = clock_mono_ns() - start;
+    bool torn = code == GPUTAP_OK && (!pattern_holds(&got) || got.tick != got.sequence);
+    printf("{\"code\":%d,\"sequence\":%llu,\"torn\":%d,\"ns\":%llu,\"status\":%d}\n", code,
+           code == GPUTAP_OK ? (unsigned long long)got.sequence : 0, torn, (unsigned long long)took, gputap_status(kept));
+    fflush(stdout);
+    gputap_close(tap);
+}
+
+static int answer_all(gputap *kept)
+{
+    char line[16];
+    while (fgets(line, sizeof line, stdin))
+        answer(kept);
+    gputap_close(kept);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     int threads = (int)option(argc, argv, "--threads", 1);
@@ -175,6 +203,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", gputap_message(NULL));
         return 1;
     }
+    if (has(argc, argv, "--ask"))
+        return answer_all(tap);
     for (int i = 0; i < threads; i++) {
         jobs[i] = (struct job){.tap = tap,
                                .reads = (uint64_t)option(argc, argv, "--reads", 1e18),
@@ -189,12 +219,13 @@ int main(int argc, char **argv)
         pthread_join(ids[i], NULL);
         add(&all, &jobs[i].counts);
     }
+    int status = gputap_status(tap);
     gputap_close(tap);
     printf(
         "{\"reads\":%llu,\"torn\":%llu,\"older\":%llu,\"revived\":%llu,\"again\":%llu,\"errors\":%llu,\"epochs\":%llu,\"got\":%llu,"
-        "\"lost\":%llu,\"longest_gap\":%.3f,\"slowest_attach\":%.3f}\n",
+        "\"lost\":%llu,\"longest_gap\":%.3f,\"slowest_attach\":%.3f,\"status\":%d}\n",
         (unsigned long long)all.reads, (unsigned long long)all.torn, (unsigned long long)all.older, (unsigned long long)all.revived,
         (unsigned long long)all.again, (unsigned long long)all.other_errors, (unsigned long long)all.epochs,
-        (unsigned long long)all.got, (unsigned long long)all.lost, all.longest_gap, all.slowest_attach);
+        (unsigned long long)all.got, (unsigned long long)all.lost, all.longest_gap, all.slowest_attach, status);
     return all.torn || all.older || all.revived || all.other_errors;
 }

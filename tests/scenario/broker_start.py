@@ -22,6 +22,12 @@ class Start(harness.Scenario):
         self.assertIn("usage: gputapd", result.stderr)
         return result.stderr.splitlines()[0]
 
+    def test_ready_is_said_when_every_device_can_be_read(self):
+        for _ in range(5):
+            broker = self.start_broker("--simulate", "mi300x:8", "--period", "60000")
+            self.assertEqual(len(Segment(self.run_dir / "t" / "telemetry").devices()), 8)
+            broker.stop()
+
     def test_bad_options_are_named_and_exit_2(self):
         self.assertIn("no-such-model", self.usage_error("--simulate", "no-such-model"))
         self.assertIn("mi300x", self.usage_error("--simulate", "no-such-model"))

@@ -120,16 +120,13 @@ class Scenario(unittest.TestCase):
         return process
 
     def start_broker(self, *args, wait=True, env=None):
-        """gputapd with no real provider but those asked for; returns when its segment is live."""
+        """gputapd with no real provider but those asked for; returns when it says that it is ready."""
         broker = self.start("gputapd", "--instance", "t", *args, env=env)
         if wait:
-            segment = self.run_dir / "t" / "telemetry"
-            before = getattr(self, "_last_inode", None)
             def ready():
                 self.assertTrue(broker.alive(), broker.output())
-                return segment.exists() and segment.stat().st_ino != before
-            wait_for(ready, 15, what="broker's segment")
-            self._last_inode = segment.stat().st_ino
+                return "gputapd ready" in broker.output()
+            wait_for(ready, 15, what="broker")
         return broker
 
     def start_bridge(self, *args, wait=True, env=None):

@@ -1,16 +1,24 @@
 """Reads a segment file from the outside, by the layout's own description: an oracle that shares no code with the library."""
 import json
+import mmap
 import struct
 
 STATES = {0: "init", 1: "live", 2: "closing", 3: "superseded", 0xDEAD: "dead"}
 DEVICE_STATES = ["ok", "asleep", "settling", "hung", "gone"]
-FRONT, RING, COARSE, DEVICE, STATS, SCHEMA, PROVIDER = 3, 4, 5, 2, 6, 7, 8
+FRONT, RING, COARSE, DEVICE, STATS, SCHEMA, PROVIDER, SESSION, EVENT = 3, 4, 5, 2, 6, 7, 8, 9, 10
+EVENT_TYPES = ["", "attach", "detach", "begin", "step", "end", "instant", "usage"]
+
+
+def text_at(raw, at, size):
+    return raw[at:at + size].split(b"\0")[0].decode()
 
 
 class Segment:
-    def __init__(self, path):
+    """A copy of the file, or with live=True a view of it that changes under the reader."""
+
+    def __init__(self, path, live=False):
         with open(path, "rb") as f:
-            self.data = f.read()
+            self.data = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ) if live else f.read()
         d = self.data
         assert d[:8] == b"GPUTAP1\n", d[:8]
         self.epoch = d[32:48]
@@ -55,6 +63,14 @@ class Segment:
             out[m["name"]] = None if not valid else reals[8 + i] if m["type"] == "f64" else words[8 + i]
         return out
 
+    def newest(self, device):
+        """(records published, whether the front is whole) of a device's ring."""
+        offset, _, stride, _, _ = self.regions[RING, 0]
+        base = offset + device * stride
+        head, first = struct.unpack_from("<Q", self.data, base + 64)[0], struct.unpack_from("<Q", self.data, base)[0]
+        offset, _, stride, _, _ = self.regions[FRONT, 0]
+        return (head - first) % 2 ** 64, struct.unpack_from("<Q", self.data, offset + device * stride)[0] % 2 == 0
+
     def device(self, device):
         """Facts: id, name, state, pool, reasons by metric."""
         raw = self._entry(DEVICE, device)
@@ -75,3 +91,43 @@ class Segment:
                  "worker_restarts", "workers_killed", "workers_abandoned", "bad_messages", "recreated"]
         raw = self._entry(STATS, 0)
         return dict(zip(names, struct.unpack_from("<12Q", raw))) if raw else None
+
+    def session(self, slot):
+        """What the broker shows of a client, or None for a slot that never had one. state: 1 open, 0 free."""
+        raw = self._entry(SESSION, slot)
+        if raw is None:
+            return None
+        out = dict(zip(["state", "generation", "pid", "uid"], struct.unpack_from("<4I", raw)))
+        out.update(zip(["since_ns", "since_real_ns", "updated_ns", "dropped", "lost", "rejected", "ended"],
+                       struct.unpack_from("<7Q", raw, 16)))
+        count, = struct.unpack_from("<I", raw, 72)
+        out.update(slot=slot, label=text_at(raw, 80, 48), comm=text_at(raw, 128, 16), spans=[])
+        for at in range(848, 848 + 248 * count, 248):
+            out["spans"].append({"id": struct.unpack_from("<Q", raw, at)[0], "name": text_at(raw, at + 152, 64)})
+        return out
+
+    def sessions(self):
+        """Those that are open."""
+        found = [self.session(slot) for slot in range(self.regions[SESSION, 0][1])]
+        return [s for s in found if s and s["state"] == 1]
+
+    def events(self, since=0):
+        """Events still there, from that place in the ring on, the oldest first."""
+        base, _, _, size, depth = self.regions[EVENT, 0]
+        first, head = struct.unpack_from("<Q", self.data, base)[0], struct.unpack_from("<Q", self.data, base + 64)[0]
+        out, published = [], (head - first) % 2 ** 64
+        for place in range(max(since, published - depth), published):
+            ticket = (first + place) % 2 ** 64
+            at = base + 128 + ticket % depth * size
+            if struct.unpack_from("<Q", self.data, at)[0] != (2 * ticket + 2) % 2 ** 64:
+                continue
+            raw = self.data[at + 8:at + size]
+            event = dict(zip(["type", "flags", "slot", "generation", "pid", "uid"], struct.unpack_from("<6I", raw, 16)))
+            event.update(zip(["mono_ns", "real_ns"], struct.unpack_from("<2Q", raw)))
+            event.update(place=place, span=struct.unpack_from("<Q", raw, 40)[0], type=EVENT_TYPES[event["type"]])
+            if event["type"] == "usage":
+                event["seconds"], _, event["energy"] = struct.unpack_from("<3d", raw, 88)
+            else:
+                event["name"] = text_at(raw, 168, 64)
+            out.append(event)
+        return out

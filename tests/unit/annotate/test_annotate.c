@@ -137,6 +137,32 @@ static void begin_is_published_within_milliseconds_of_the_call(void)
     inner_remove(&broker);
 }
 
+static void memory_tells_what_the_session_itself_holds(void)
+{
+    inner_place(&broker);
+    inner_start(&broker);
+    gputap *tap = open_detached();
+    gputap_memory_info memory = GPUTAP_MEMORY_INIT;
+    pthread_mutex_lock(&broker.mutex);
+    sessions_sample(&broker.fixture, clock_mono_ns(), 50, 9000);
+    pthread_mutex_unlock(&broker.mutex);
+    CU_ASSERT_EQUAL(gputap_memory(tap, 1, &memory), GPUTAP_OK);
+    CU_ASSERT(memory.vram_used == 9000 && memory.own == UINT64_MAX && memory.others == UINT64_MAX);
+    CU_ASSERT_EQUAL(gputap_attach(tap, "x"), GPUTAP_OK);
+    CU_ASSERT(connected_within(tap, 1000));
+    CU_ASSERT_EQUAL(gputap_gauge(tap, 1, 1000, 4000, UINT64_MAX), GPUTAP_OK);
+    CU_ASSERT_EQUAL(gputap_instant(tap, "", "", "rings"), GPUTAP_OK);
+    for (int i = 0; i < 100 && memory.own == UINT64_MAX; i++) {
+        inner_sleep_ms(10);
+        CU_ASSERT_EQUAL(gputap_memory(tap, 1, &memory), GPUTAP_OK);
+    }
+    CU_ASSERT(memory.own == 4000 && memory.others == 5000);
+    CU_ASSERT_EQUAL(gputap_memory(tap, 0, &memory), GPUTAP_OK);
+    CU_ASSERT(memory.own == UINT64_MAX && memory.others == UINT64_MAX);
+    gputap_close(tap);
+    inner_remove(&broker);
+}
+
 static void texts_are_cut_at_whole_characters(void)
 {
     uint64_t span = 0;
@@ -280,7 +306,7 @@ static void child_is_disabled_and_lets_the_parent_be(void)
             right && gputap_span_step(tap, span, 1, 1) == GPUTAP_EFORKED && gputap_span_end(tap, span, NULL, 0) == GPUTAP_EFORKED;
         right = right && gputap_poll(tap) == GPUTAP_EFORKED && gputap_detach(tap) == GPUTAP_EFORKED;
         right = right && count_descriptors() == before - 2; /* socket and bell are closed */
-        right = right && gputap_attach(tap, "child") == GPUTAP_OK && gputap_poll(tap) == 1;
+        right = right && gputap_attach(tap, "child") == GPUTAP_OK && connected_within(tap, 3000);
         right = right && gputap_span_begin(tap, "", "", "of the child", 0, NULL, 0, &other) == GPUTAP_OK;
         gputap_close(tap);
         _exit(right ? 0 : 1);
@@ -466,6 +492,7 @@ TESTS({"calls_before_attach_and_bad_arguments_are_refused", calls_before_attach_
       {"without_a_broker_calls_succeed_and_what_is_over_counts_as_dropped",
        without_a_broker_calls_succeed_and_what_is_over_counts_as_dropped},
       {"begin_is_published_within_milliseconds_of_the_call", begin_is_published_within_milliseconds_of_the_call},
+      {"memory_tells_what_the_session_itself_holds", memory_tells_what_the_session_itself_holds},
       {"texts_are_cut_at_whole_characters", texts_are_cut_at_whole_characters},
       {"span_beyond_the_room_is_dropped_and_counted", span_beyond_the_room_is_dropped_and_counted},
       {"open_spans_are_told_to_the_next_broker", open_spans_are_told_to_the_next_broker},

@@ -21,6 +21,7 @@ static void sub_has_defaults(void)
     CU_ASSERT(protocol_wants(&message.devices, 255));
     CU_ASSERT_FALSE(protocol_wants(&message.devices, 256));
     CU_ASSERT_FALSE(protocol_wants(&message.devices, -1));
+    CU_ASSERT(message.events);
 }
 
 static void sub_takes_what_it_says(void)
@@ -32,6 +33,8 @@ static void sub_takes_what_it_says(void)
     CU_ASSERT_EQUAL(message.set, DOCUMENT_FULL);
     for (int device = 0; device < 256; device++)
         CU_ASSERT_EQUAL(protocol_wants(&message.devices, device), device == 3 || device == 200);
+    CU_ASSERT_FALSE(parse("{\"type\":\"sub\",\"events\":false}").events);
+    CU_ASSERT(parse("{\"type\":\"sub\",\"events\":true}").events);
     message = parse("{\"type\":\"sub\",\"gpus\":[]}");
     CU_ASSERT_FALSE(protocol_wants(&message.devices, 0));
 }
@@ -48,6 +51,8 @@ static void wrong_fields_are_bad_messages(void)
                                       "{\"type\":\"sub\",\"set\":\"Capsule\"}",
                                       "{\"type\":\"sub\",\"set\":1}",
                                       "{\"type\":\"sub\",\"gpus\":null}",
+                                      "{\"type\":\"sub\",\"events\":1}",
+                                      "{\"type\":\"sub\",\"events\":null}",
                                       "{\"type\":\"sub\",\"gpus\":{}}",
                                       "{\"type\":\"sub\",\"gpus\":[256]}",
                                       "{\"type\":\"sub\",\"gpus\":[-1]}",

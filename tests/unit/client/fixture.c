@@ -1,12 +1,10 @@
 #include "tests/unit/client/fixture.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
+
+#include "tests/helpers/os.h"
 
 #define MUST(condition)                                                                                                            \
     do {                                                                                                                           \
@@ -20,11 +18,14 @@ void fixture_start(struct fixture *f)
 {
     memset(f, 0, sizeof *f);
     f->lock = (struct lock)LOCK_NONE;
-    snprintf(f->base, sizeof f->base, "/tmp/gputap-unit-XXXXXX");
-    MUST(mkdtemp(f->base));
+    MUST(os_set_env("GPUTAP_INSTANCE", "t"));
+    if (os_named_places()) {
+        MUST(os_set_env("GPUTAP_DIR", NULL) && place_create("t", -1, f->folder, sizeof f->folder, NULL, 0) == REGION_OK);
+        return;
+    }
+    MUST(os_make_private_folder(f->base, sizeof f->base));
     snprintf(f->folder, sizeof f->folder, "%s/t", f->base);
-    MUST(mkdir(f->folder, 0755) == 0);
-    MUST(setenv("GPUTAP_DIR", f->base, 1) == 0 && setenv("GPUTAP_INSTANCE", "t", 1) == 0);
+    MUST(os_make_folder(f->folder) && os_set_env("GPUTAP_DIR", f->base));
 }
 
 void fixture_end(struct fixture *f)
@@ -33,11 +34,15 @@ void fixture_end(struct fixture *f)
     char path[256];
     fixture_abandon(f);
     fixture_unlock(f);
+    if (f->replaced.memory)
+        region_destroy(&f->replaced);
+    if (os_named_places())
+        return;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         snprintf(path, sizeof path, "%s/%s", f->folder, names[i]);
-        unlink(path);
+        (void)os_remove_file(path);
     }
-    MUST(rmdir(f->folder) == 0 && rmdir(f->base) == 0);
+    MUST(os_remove_folder(f->folder) && os_remove_folder(f->base));
 }
 
 void fixture_lock(struct fixture *f)
@@ -177,16 +182,29 @@ void fixture_poke(struct fixture *f, size_t offset, const void *bytes, size_t co
     memcpy((char *)f->writer.region.memory + offset, bytes, count);
 }
 
+static void replace_object(struct fixture *f, const void *bytes, size_t count)
+{
+    if (f->replaced.memory)
+        region_destroy(&f->replaced);
+    MUST(region_create(&f->replaced, f->folder, PLACE_SEGMENT, count, 0644, -1, NULL, 0) == REGION_OK);
+    memcpy(f->replaced.memory, bytes, count);
+    MUST(region_publish(&f->replaced, f->folder, PLACE_SEGMENT, NULL, 0) == REGION_OK);
+}
+
 void fixture_replace(struct fixture *f, const void *bytes, size_t count)
 {
     char path[256], fresh[264];
+    if (os_named_places()) {
+        replace_object(f, bytes, count);
+        return;
+    }
     snprintf(path, sizeof path, "%s/%s", f->folder, PLACE_SEGMENT);
     snprintf(fresh, sizeof fresh, "%s.new", path);
-    int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC, 0644);
-    MUST(fd >= 0 && write(fd, bytes, count) == (ssize_t)count && close(fd) == 0 && rename(fresh, path) == 0);
+    FILE *file = fopen(fresh, "wb");
+    MUST(file && fwrite(bytes, 1, count, file) == count && fclose(file) == 0 && os_rename(fresh, path));
 }
 
-void fixture_sleep_ms(int ms) { nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000L}, NULL); }
+void fixture_sleep_ms(int ms) { os_sleep_ms(ms); }
 
 gputap *fixture_open(unsigned flags)
 {

@@ -10,7 +10,8 @@ struct fixture {
     char folder[160]; /* of instance "t" */
     struct lock lock;
     struct segment_writer writer;
-    bool open; /* the writer is */
+    bool open;              /* the writer is */
+    struct region replaced; /* by fixture_replace, where regions are no files */
     uint64_t tick;
 };
 

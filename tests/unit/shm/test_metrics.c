@@ -1,24 +1,8 @@
-#include <jansson.h>
 #include <math.h>
 
 #include "shm/layout.h"
 #include "shm/text.h"
 #include "tests/unit/check.h"
-
-static void schema_is_json_and_lists_every_metric(void)
-{
-    size_t length = metrics_schema_json(NULL, 0);
-    char *text = malloc(length + 1);
-    CU_ASSERT_EQUAL(metrics_schema_json(text, length + 1), length);
-    json_error_t error;
-    json_t *schema = json_loads(text, 0, &error);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(schema);
-    CU_ASSERT_EQUAL(json_array_size(json_object_get(schema, "gpu")), METRIC_COUNT);
-    CU_ASSERT_EQUAL(json_array_size(json_object_get(schema, "host")), HOST_METRIC_COUNT);
-    CU_ASSERT_EQUAL(json_array_size(json_object_get(schema, "reasons")), REASON_COUNT);
-    json_decref(schema);
-    free(text);
-}
 
 static void coarse_places_are_dense_and_in_order(void)
 {
@@ -99,8 +83,7 @@ static void text_is_cut_at_a_whole_character(void)
     CU_ASSERT_FALSE(text_valid(out, sizeof out)); /* no end */
 }
 
-TESTS({"schema_is_json_and_lists_every_metric", schema_is_json_and_lists_every_metric},
-      {"coarse_places_are_dense_and_in_order", coarse_places_are_dense_and_in_order},
+TESTS({"coarse_places_are_dense_and_in_order", coarse_places_are_dense_and_in_order},
       {"names_are_unique_and_found", names_are_unique_and_found}, {"capsule_set_has_twenty_fields", capsule_set_has_twenty_fields},
       {"doubles_convert_without_overflow", doubles_convert_without_overflow},
       {"texts_of_any_number_are_there", texts_of_any_number_are_there},
