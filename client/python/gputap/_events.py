@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Tuple
 
 from ._answers import Usage
 from ._library import calls
-from ._records import Record, field, flag, index, level, number, positive, record, unix, written
+from ._records import Record, field, flag, index, level, number, positive, record, written
 
 if TYPE_CHECKING:
     from ._tap import Tap
@@ -24,7 +24,7 @@ def _type(value: int) -> Optional[str]:
     return _TYPES[value - 1] if 0 < value <= len(_TYPES) else None
 
 
-def _devices(record_: Any) -> Optional[Tuple[int, ...]]:
+def _device_numbers(record_: Any) -> Optional[Tuple[int, ...]]:
     count = record_._device_count
     return None if count == 0 else tuple(record_._devices[: max(count, 0)])
 
@@ -36,7 +36,7 @@ class SpanInfo(Record):
     id: int = field(_u64, None, "Its number in the session.")
     parent: Optional[int] = field(_u64, positive, "Number of the span that it is part of.")
     start_ns: int = field(_u64, None, "ns; the broker's monotonic clock.")
-    start: float = field(_i64, unix, "s; Unix time.")
+    _start_ms = field(_i64)
     seconds: Optional[float] = field(_f64, number, "s; so far.")
     value: float = field(_f64, None, "Progress.")
     max: Optional[float] = field(_f64, positive, "Of how much.")
@@ -47,7 +47,12 @@ class SpanInfo(Record):
     node: str = field(ctypes.c_char * 32, written, "Number or name in that run.")
     name: str = field(ctypes.c_char * 64, written, "What it is.")
 
-    devices = property(_devices, doc="Numbers of its devices; None = all.")
+    devices = property(_device_numbers, doc="Numbers of its devices; None = all.")
+
+    @property
+    def start(self) -> float:
+        """s; Unix time."""
+        return self._start_ms / 1e3
 
 
 @record
@@ -71,7 +76,7 @@ class SessionInfo(Record):
     pid: int = field(_u32, None, "As the broker sees it.")
     uid: int = field(_u32, None, "As the broker sees it.")
     mine: bool = field(_u32, bool, "This handle's own.")
-    since: float = field(_i64, unix, "s; Unix time.")
+    _since_ms = field(_i64)
     dropped: int = field(_u64, None, "Spans and events that the client dropped.")
     lost: int = field(_u64, None, "Events that came faster than they were read.")
     rejected: int = field(_u64, None, "Records that made no sense.")
@@ -83,6 +88,11 @@ class SessionInfo(Record):
     _gauges = field(Gauge * MAX_GAUGES)
 
     spans: List[SpanInfo]  # that are open, in the order of their start
+
+    @property
+    def since(self) -> float:
+        """s; Unix time."""
+        return self._since_ms / 1e3
 
     @property
     def gauges(self) -> List[Gauge]:
@@ -106,7 +116,7 @@ class Event(Record):
     span: Optional[int] = field(_u64, positive, "Its number in the session.")
     parent: Optional[int] = field(_u64, positive, "The span that it is part of.")
     mono_ns: int = field(_u64, None, "ns; the broker's monotonic clock.")
-    time: float = field(_i64, unix, "s; Unix time.")
+    _real_ms = field(_i64)
     value: float = field(_f64, None, "Progress.")
     max: Optional[float] = field(_f64, positive, "Of how much.")
     seconds: Optional[float] = field(_f64, number, "s; since the begin, of end and step.")
@@ -116,7 +126,12 @@ class Event(Record):
     label: str = field(ctypes.c_char * 48, written, "Of the session, where its slot is still its own.")
     _usage = field(Usage)
 
-    devices = property(_devices, doc="Numbers of its devices; None = all.")
+    devices = property(_device_numbers, doc="Numbers of its devices; None = all.")
+
+    @property
+    def time(self) -> float:
+        """s; Unix time."""
+        return self._real_ms / 1e3
 
     @property
     def abandoned(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import pathlib
+import struct
 import sys
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
@@ -140,6 +141,27 @@ def candidates() -> Iterator[str]:
     yield _file_names()[-1]  # the system's own search
 
 
+def _check_whole(path: str) -> None:
+    """The loader of Linux maps a file that was cut off, and dies of it (SIGBUS) when it touches what is missing."""
+    try:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            head = file.read(64)
+            if len(head) < 64 or head[:6] != b"\x7fELF\x02\x01":  # 64 bit, little-endian; others the loader refuses
+                return
+            (table,), (entry, count) = struct.unpack_from("<Q", head, 32), struct.unpack_from("<HH", head, 54)
+            file.seek(table)
+            segments = file.read(entry * count)
+    except (OSError, ValueError):
+        return  # a name for the loader to look up, or what it tells better
+    if len(segments) < entry * count or entry < 56:
+        raise OSError("%s: cut off" % path)
+    for at in range(0, len(segments), entry):
+        offset, length = struct.unpack_from("<Q", segments, at + 8)[0], struct.unpack_from("<Q", segments, at + 32)[0]
+        if offset + length > size:
+            raise OSError("%s: cut off" % path)
+
+
 def _absent(result: Any) -> Callable[..., Any]:
     """In place of a function that is not there."""
     answer = {_int: EINVAL, _u64: 0}.get(result)
@@ -177,6 +199,7 @@ class Calls:
         problems = []
         for path in candidates():
             try:
+                _check_whole(path)
                 library, waiting = ctypes.PyDLL(path), ctypes.CDLL(path)
                 self._bind(library, waiting)
                 if "metric_info" in self.missing or "open" in self.missing or "close" in self.missing:

@@ -89,13 +89,5 @@ def written(value: bytes) -> str:
     return value.decode("utf-8", "replace")
 
 
-def seconds(value: int) -> float:
-    return value / 1e9
-
-
-def unix(value: int) -> float:
-    return value / 1e3
-
-
 def flag(bit: int) -> Callable[[int], bool]:
     return lambda value: bool(value & bit)

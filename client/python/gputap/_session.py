@@ -290,7 +290,15 @@ class Span:
                 event = next_event(tap, cursor)
             if found and len(found) >= expected:
                 self._cursor = None
-                self._usages = self._session._usage_map(found.values())
-                return self._usages
+                return self._settle(found)
             if time.monotonic() >= end or not tap._ready():
                 return None
+
+    def _settle(self, found: Dict[int, Usage]) -> UsageMap:
+        """Keeps the final numbers. Of gauges the span's own process knows more: the broker sees them now and then."""
+        early, final = self.usage, self._session._usage_map(found.values())
+        for device, usage in final.items():
+            known = [peak for peak in (early[device].own_vram_peak, usage.own_vram_peak) if peak is not None]
+            usage._own_vram_peak = max(known, default=float("nan"))
+        self._usages = final
+        return final
