@@ -233,11 +233,11 @@ static int gauge_place(const struct annotator *a, int device)
     return place;
 }
 
-static void raise_own_peaks(struct annotator *a, int gauge, uint64_t reserved)
+static void raise_own_peaks(struct annotator *a, int device, uint64_t reserved)
 {
-    for (int i = 0; i < LAYOUT_SESSION_SPANS; i++)
-        if (a->spans[i].span.id && reserved != UINT64_MAX && reserved > a->spans[i].own[gauge].peak)
-            a->spans[i].own[gauge] = (struct own_peak){a->gauges[gauge].device, reserved};
+    for (int i = 0; i < LAYOUT_SESSION_SPANS && reserved != UINT64_MAX; i++)
+        if (a->spans[i].span.id)
+            annotator_own_peak(&a->spans[i], device, reserved);
 }
 
 int gputap_gauge(gputap *tap, int device, uint64_t allocated, uint64_t reserved, uint64_t dynamic)
@@ -256,7 +256,7 @@ int gputap_gauge(gputap *tap, int device, uint64_t allocated, uint64_t reserved,
             .used = true,
             .device = device,
             .gauge = {.updated_ns = clock_mono_coarse_ns(), .allocated = allocated, .reserved = reserved, .dynamic = dynamic}};
-        raise_own_peaks(a, place, reserved);
+        raise_own_peaks(a, device, reserved);
         annotator_show_gauge(tap, a, place);
     }
     mutex_unlock(&a->mutex);

@@ -12,7 +12,7 @@
 enum { ANNOTATOR_INDEX_BITS = 5 };
 _Static_assert(1 << ANNOTATOR_INDEX_BITS == LAYOUT_SESSION_SPANS, "a span's id ends in its place");
 
-/* Largest `reserved` that the gauge of a device told while a span was open; peak 0 = none. */
+/* Largest `reserved` that the gauge of a device told while a span was open. */
 struct own_peak {
     int device;
     uint64_t peak;
@@ -23,7 +23,8 @@ struct open_span {
     struct layout_span span; /* id 0 = free */
     int32_t device_count;
     int16_t devices[LAYOUT_SPAN_DEVICES];
-    struct own_peak own[LAYOUT_SESSION_GAUGES];
+    int own_count;
+    struct own_peak own[LAYOUT_SESSION_GAUGES]; /* the first own_count */
 };
 
 struct open_gauge {
@@ -70,6 +71,9 @@ int annotator_enter(gputap *tap, struct annotator **out);
 /* Cuts a caller's text into a field; NULL is empty. */
 void annotator_text(char *out, size_t size, const char *text);
 
+/* --- spans.c ---------------------------------------------------------------------------------------------------------- */
+void annotator_own_peak(struct open_span *span, int device, uint64_t reserved);
+
 /* --- annotator_service.c; all under the mutex ------------------------------------------------------------------------- */
 /* Connects, hears the broker, notices that it is gone: as far as that is due. The price of a coarse clock where nothing is. */
 void annotator_service(gputap *tap, struct annotator *a, uint64_t now, int wait_ms);
@@ -80,8 +84,8 @@ void annotator_hang_up(struct annotator *a);
 /* Copies into the shared memory, if there is one. */
 void annotator_show_span(gputap *tap, struct annotator *a, int index);
 void annotator_show_gauge(gputap *tap, struct annotator *a, int index);
-/* Publishes an event and rings; true if there was a broker to hear it. `span` may be NULL. */
-bool annotator_say(gputap *tap, struct annotator *a, enum event_type type, const struct open_span *span);
+/* Publishes an event and rings; true if there was a broker to hear it. */
+bool annotator_say(gputap *tap, struct annotator *a, enum event_type type, const struct open_span *open);
 void annotator_drop(struct annotator *a);
 
 #endif

@@ -43,19 +43,17 @@ static void follow_epoch(const gputap *tap, struct annotator *a)
     memcpy(a->epoch, words, sizeof a->epoch);
 }
 
-/* The broker's name for the span's devices. */
-static void translate(gputap *tap, const struct open_span *from, struct layout_span *out)
+/* The broker's name for the span's devices; 0 for a span that names some of which none is left. */
+static uint64_t device_mask(gputap *tap, const struct open_span *span)
 {
     const struct mapping *mapping = handle_current(tap);
-    out->devices = 0;
-    out->flags = 0;
-    for (int i = 0; mapping && i < from->device_count; i++) {
-        int slot = slot_of(mapping, from->devices[i]);
+    uint64_t mask = 0;
+    for (int i = 0; mapping && i < span->device_count; i++) {
+        int slot = slot_of(mapping, span->devices[i]);
         if (slot >= 0 && slot < LAYOUT_SPAN_DEVICES)
-            out->devices |= UINT64_C(1) << slot;
+            mask |= UINT64_C(1) << slot;
     }
-    if (from->device_count > 0 && out->devices == 0)
-        out->flags |= SPAN_NO_DEVICE;
+    return mask;
 }
 
 /* --- publishing ----------------------------------------------------------------------------------------------------------------
@@ -73,7 +71,8 @@ void annotator_show_span(gputap *tap, struct annotator *a, int index)
     if (raw.span.id) {
         raw.span.start_ns += (uint64_t)a->clock_offset;
         raw.span.updated_ns += (uint64_t)a->clock_offset;
-        translate(tap, &a->spans[index], &raw.span);
+        raw.span.devices = device_mask(tap, &a->spans[index]);
+        raw.span.flags = a->spans[index].device_count > 0 && !raw.span.devices ? SPAN_NO_DEVICE : 0;
     }
     ring_publish(&a->shared.spans[index], raw.words);
 }
@@ -94,27 +93,26 @@ void annotator_show_gauge(gputap *tap, struct annotator *a, int index)
     ring_publish(&a->shared.gauges[index], raw.words);
 }
 
-bool annotator_say(gputap *tap, struct annotator *a, enum event_type type, const struct open_span *span)
+bool annotator_say(gputap *tap, struct annotator *a, enum event_type type, const struct open_span *open)
 {
     union {
         struct layout_event event;
         uint64_t words[sizeof(struct layout_event) / 8];
-    } raw;
-    struct layout_span shown = span->span;
+    } raw = {0};
+    const struct layout_span *span = &open->span;
     if (!annotator_connected(a))
         return false;
-    translate(tap, span, &shown);
-    raw.event = (struct layout_event){.mono_ns = clock_mono_ns() + (uint64_t)a->clock_offset,
-                                      .type = (uint32_t)type,
-                                      .span = shown.id,
-                                      .parent = shown.parent,
-                                      .devices = shown.devices,
-                                      .value = shown.value,
-                                      .max = shown.max,
-                                      .start_ns = shown.start_ns + (uint64_t)a->clock_offset};
-    memcpy(raw.event.job, shown.job, sizeof raw.event.job);
-    memcpy(raw.event.node, shown.node, sizeof raw.event.node);
-    memcpy(raw.event.name, shown.name, sizeof raw.event.name);
+    raw.event.mono_ns = (type == EVENT_END ? clock_mono_ns() : span->start_ns) + (uint64_t)a->clock_offset;
+    raw.event.type = (uint32_t)type;
+    raw.event.span = span->id;
+    raw.event.parent = span->parent;
+    raw.event.devices = device_mask(tap, open);
+    raw.event.value = span->value;
+    raw.event.max = span->max;
+    raw.event.start_ns = span->start_ns + (uint64_t)a->clock_offset;
+    memcpy(raw.event.job, span->job, sizeof raw.event.job);
+    memcpy(raw.event.node, span->node, sizeof raw.event.node);
+    memcpy(raw.event.name, span->name, sizeof raw.event.name);
     ring_publish(&a->shared.events, raw.words);
     link_ring(&a->link);
     return true;

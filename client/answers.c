@@ -116,7 +116,7 @@ int gputap_fits(gputap *tap, int device, uint64_t bytes, int64_t *margin)
     return there >= bytes;
 }
 
-/* --- the report -------------------------------------------------------------------------------------------------------------- */
+/* --- the report ------------------------------------------------------------------------------------------------------- */
 
 /* A text that may be longer than its place; `length` counts all of it. */
 struct report {

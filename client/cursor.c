@@ -88,7 +88,7 @@ int cursor_find(gputap *tap, gputap_cursor *cursor, cursor_source source, uint64
     return client_fail_busy(tap);
 }
 
-/* --- samples ---------------------------------------------------------------------------------------------------------------- */
+/* --- samples ---------------------------------------------------------------------------------------------------------- */
 
 static int sample_ring(gputap *tap, const struct pass *pass, int device, struct ring *out)
 {

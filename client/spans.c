@@ -22,23 +22,34 @@ static int free_place(const struct annotator *a)
     return -1;
 }
 
+void annotator_own_peak(struct open_span *span, int device, uint64_t reserved)
+{
+    int i = 0;
+    while (i < span->own_count && span->own[i].device != device)
+        i++;
+    if (i == span->own_count)
+        span->own[span->own_count++] = (struct own_peak){device, reserved};
+    else if (reserved > span->own[i].peak)
+        span->own[i].peak = reserved;
+}
+
 static void fill_span(struct annotator *a, int index, const char *job, const char *node, const char *name, uint64_t parent,
                       const int *devices, int count)
 {
     struct open_span *open = &a->spans[index];
-    memset(open, 0, sizeof *open);
-    open->span.id = ++a->count << ANNOTATOR_INDEX_BITS | (uint64_t)index;
-    open->span.parent = parent;
-    open->span.start_ns = open->span.updated_ns = clock_mono_ns();
+    uint64_t now = clock_mono_ns();
+    open->span = (struct layout_span){
+        .id = ++a->count << ANNOTATOR_INDEX_BITS | (uint64_t)index, .parent = parent, .start_ns = now, .updated_ns = now};
     annotator_text(open->span.job, sizeof open->span.job, job);
     annotator_text(open->span.node, sizeof open->span.node, node);
     annotator_text(open->span.name, sizeof open->span.name, name);
     open->device_count = count;
     for (int i = 0; i < count; i++)
         open->devices[i] = (int16_t)devices[i];
-    for (int i = 0; i < LAYOUT_SESSION_GAUGES; i++)
-        if (a->gauges[i].used && a->gauges[i].gauge.reserved != UINT64_MAX)
-            open->own[i] = (struct own_peak){a->gauges[i].device, a->gauges[i].gauge.reserved};
+    open->own_count = 0;
+    for (int i = 0; i < LAYOUT_SESSION_GAUGES && a->gauges[i].used; i++) /* places are taken in turn, and kept */
+        if (a->gauges[i].gauge.reserved != UINT64_MAX)
+            annotator_own_peak(open, a->gauges[i].device, a->gauges[i].gauge.reserved);
 }
 
 int gputap_span_begin(gputap *tap, const char *job, const char *node, const char *name, uint64_t parent, const int *devices,
@@ -94,8 +105,8 @@ int gputap_span_step(gputap *tap, uint64_t span, double value, double max)
 
 static uint64_t own_peak_of(const struct open_span *span, int device)
 {
-    for (int i = 0; i < LAYOUT_SESSION_GAUGES; i++)
-        if (span->own[i].peak > 0 && span->own[i].device == device)
+    for (int i = 0; i < span->own_count; i++)
+        if (span->own[i].device == device)
             return span->own[i].peak;
     return 0;
 }
@@ -144,11 +155,14 @@ int gputap_span_end(gputap *tap, uint64_t span, gputap_usage *usage, int capacit
         return result;
     struct open_span *open = span_of(a, span);
     if (open) {
-        ended = *open;
-        memset(open, 0, sizeof *open);
-        annotator_show_span(tap, a, (int)(open - a->spans));
-        if (!annotator_say(tap, a, EVENT_END, &ended))
+        open->span.id = 0;
+        annotator_show_span(tap, a, (int)(open - a->spans)); /* closed first: see conclude() in broker/session_merge.c */
+        open->span.id = span;
+        if (!annotator_say(tap, a, EVENT_END, open))
             annotator_drop(a);
+        if (wanted)
+            ended = *open;
+        open->span.id = 0;
     }
     mutex_unlock(&a->mutex);
     if (!open)

@@ -71,12 +71,26 @@ static struct range *range_new(void *memory, size_t bytes, struct wake *wake)
     return range;
 }
 
+/* From the top of the address space down, where hardly anybody else allocates: so a range is not lost while it is exchanged. */
+static void *map_high(HANDLE section, size_t bytes)
+{
+    for (int attempt = 0; attempt < 8; attempt++) {
+        void *at = VirtualAlloc(NULL, bytes, MEM_RESERVE | MEM_TOP_DOWN, PAGE_NOACCESS);
+        if (!at)
+            break;
+        VirtualFree(at, 0, MEM_RELEASE);
+        if (MapViewOfFileEx(section, FILE_MAP_READ, 0, 0, bytes, at))
+            return at;
+    }
+    return MapViewOfFile(section, FILE_MAP_READ, 0, 0, bytes);
+}
+
 static int map_anew(HANDLE section, size_t bytes, const struct region_identity *identity, void **memory)
 {
     static INIT_ONCE watching = INIT_ONCE_STATIC_INIT;
     if (!InitOnceExecuteOnce(&watching, watch_faults, NULL, NULL))
         return REGION_ESYSTEM;
-    *memory = MapViewOfFile(section, FILE_MAP_READ, 0, 0, bytes);
+    *memory = map_high(section, bytes);
     if (!*memory)
         return win32_error_of(GetLastError());
     struct wake *wake = wake_open(identity, false);

@@ -33,11 +33,12 @@ static void restart(uint32_t slots, const char *names)
     fixture_segment(&f, slots, names);
 }
 
+/* That the handle holds. One that it lost while it was exchanged (see shm/range_win32.c) is another's. */
 static int ranges(void)
 {
     int count = 0;
     for (struct mapping *mapping = tap->mappings; mapping; mapping = mapping->next)
-        count++;
+        count += mapping->retired || mapping == handle_current(tap);
     return count;
 }
 
@@ -97,6 +98,7 @@ static void a_new_segment_is_attached_by_reading_alone(void)
     CU_ASSERT(clock_mono_ns() - start < UINT64_C(500000000));
     CU_ASSERT_EQUAL(gputap_epoch(tap, after), GPUTAP_OK);
     CU_ASSERT(memcmp(before, after, 16) != 0);
+    fixture_announce(&f); /* a slow machine is not a beat that stands still */
     CU_ASSERT_EQUAL(gputap_status(tap), GPUTAP_STATUS_RUNNING | GPUTAP_STATUS_RESTARTED | GPUTAP_STATUS_CHANGED);
     CU_ASSERT_EQUAL(gputap_status(tap), GPUTAP_STATUS_RUNNING);
     end();
