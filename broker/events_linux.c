@@ -60,7 +60,7 @@ int events_wait(struct events *events, const struct pool *pool, struct control *
     events->child_ended = false;
     events->control_count = 0;
     struct timespec timeout = timespec_of(timeout_ns);
-    int result = ppoll(entries, (nfds_t)(count + 2 + controls), &timeout, NULL);
+    int result = ppoll(entries, (nfds_t)count + 2 + (nfds_t)controls, &timeout, NULL);
     if (result <= 0)
         return 0; /* the time is up, or EINTR: the caller looks at the clock */
     int ready = 0;
