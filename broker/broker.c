@@ -23,6 +23,7 @@ static const uint64_t stale_floor_ns = 2000 * MS;
 static const uint64_t late_ns = 100 * MS;
 static const uint64_t span_period_ns = 100 * MS; /* while a span is open */
 static const uint64_t edge_gap_ns = 25 * MS;     /* between a tick and the one that a span's begin or end asks for */
+static const uint64_t sum_up_gap_ns = 10 * MS;   /* between two helpings of ended spans, where there are many */
 
 struct broker {
     const struct options *options;
@@ -38,6 +39,7 @@ struct broker {
     uint64_t tick;
     bool collecting;  /* a tick is out and not published yet */
     uint64_t tick_ns; /* when it went out */
+    uint64_t sum_up_ns;
     uint64_t deadline_ns;
     uint64_t housekeeping_ns;
     bool table_full_told;
@@ -174,6 +176,13 @@ static void tell_ready(struct broker *broker)
     broker->told_ready = true;
 }
 
+static void sum_up(struct broker *broker)
+{
+    uint64_t now_ns = clock_mono_ns();
+    sessions_sum_up(&broker->sessions, &broker->devices, now_ns, stale_after(broker));
+    broker->sum_up_ns = now_ns;
+}
+
 static void publish_tick(struct broker *broker)
 {
     uint64_t now_ns = clock_mono_ns();
@@ -188,7 +197,7 @@ static void publish_tick(struct broker *broker)
     merge_host(broker, now_ns, &merged);
     publish_host(&broker->publisher, &broker->host, &merged, broker->tick, now_ns);
     sessions_merge_all(&broker->sessions, clock_mono_ns());
-    sessions_sum_up(&broker->sessions, &broker->devices, clock_mono_ns(), stale_ns);
+    sum_up(broker);
     sessions_publish(&broker->sessions, clock_mono_ns());
     publish_announce(&broker->publisher, broker->tick, broker->devices.count);
     broker->collecting = false;
@@ -250,6 +259,8 @@ static void tend_clients(struct broker *broker, struct events *events)
     /* A sample at a span's begin and end makes its numbers exact, whatever the period is. */
     if (broker->sessions.edge && !broker->collecting && now_ns - broker->tick_ns >= edge_gap_ns)
         begin_tick(broker, 1);
+    if (broker->sessions.backlog && now_ns - broker->sum_up_ns >= sum_up_gap_ns)
+        sum_up(broker);
     if (sessions_publish(&broker->sessions, now_ns))
         segment_wake(&broker->publisher.writer);
 }
@@ -312,6 +323,8 @@ static uint64_t next_wake(const struct broker *broker, uint64_t now_ns)
         next = broker->deadline_ns;
     if (broker->sessions.edge && !broker->collecting && broker->tick_ns + edge_gap_ns < next)
         next = broker->tick_ns + edge_gap_ns;
+    if (broker->sessions.backlog && broker->sum_up_ns + sum_up_gap_ns < next)
+        next = broker->sum_up_ns + sum_up_gap_ns;
     uint64_t control = control_next_wake(&broker->control);
     return control < next ? control : next;
 }

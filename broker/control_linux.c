@@ -150,13 +150,11 @@ static void say_refusal(struct control *control, int fd, enum control_refusal co
     control->refused++;
 }
 
-static int count_of(const struct control *control, uint32_t uid, bool sessions)
+static int connections_of(const struct control *control, uint32_t uid)
 {
     int count = 0;
-    for (int i = 0; i < CONTROL_MAX_CLIENTS; i++) {
-        const struct control_client *client = &control->clients[i];
-        count += client->state != CLIENT_FREE && client->uid == uid && (!sessions || client->slot >= 0);
-    }
+    for (int i = 0; i < CONTROL_MAX_CLIENTS; i++)
+        count += control->clients[i].state != CLIENT_FREE && control->clients[i].uid == uid;
     return count;
 }
 
@@ -175,7 +173,7 @@ static void accept_client(struct control *control, uint64_t now_ns)
     } else if (!within_rate(control, who.uid, now_ns)) {
         say_refusal(control, fd, REFUSE_RATE, 1000, "this user connects too often");
         close(fd);
-    } else if (free_place < 0 || count_of(control, who.uid, false) >= CONTROL_MAX_A_USER) {
+    } else if (free_place < 0 || connections_of(control, who.uid) >= CONTROL_MAX_A_USER) {
         say_refusal(control, fd, free_place < 0 ? REFUSE_FULL : REFUSE_QUOTA, 2000, "too many clients are connected");
         close(fd);
     } else {
@@ -241,7 +239,7 @@ static bool give_session(struct control *control, struct control_client *client,
 {
     struct layout_session who = {.pid = client->pid, .uid = client->uid};
     int slot = sessions_free_slot(control->sessions, now_ns);
-    if (count_of(control, client->uid, true) >= CONTROL_SESSIONS_A_USER) {
+    if (sessions_of_user(control->sessions, client->uid, now_ns) >= CONTROL_SESSIONS_A_USER) {
         say_refusal(control, client->socket, REFUSE_QUOTA, 1000, "this user has too many sessions");
         return false;
     }

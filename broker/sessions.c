@@ -143,8 +143,16 @@ static void keep_ended(struct sessions *sessions, int slot, const struct session
 {
     const struct session *session = &sessions->items[slot];
     uint64_t pending = span_mask(&span->span) & sessions_devices(sessions);
-    if (sessions->ended_count == SESSIONS_MAX_ENDED || pending == 0)
+    int own = 0;
+    for (int i = 0; i < sessions->ended_count; i++)
+        own += sessions->ended[i].event.slot == (uint32_t)slot;
+    if (pending == 0)
         return;
+    if (sessions->ended_count == SESSIONS_MAX_ENDED || own >= SESSIONS_ENDED_EACH) {
+        sessions->items[slot].mirror.lost++; /* its usage will not be told */
+        sessions->lost++;
+        return;
+    }
     struct ended_span *ended = &sessions->ended[sessions->ended_count++];
     *ended = (struct ended_span){.event = {.type = EVENT_USAGE,
                                            .slot = (uint32_t)slot,
@@ -184,13 +192,27 @@ void session_end(struct sessions *sessions, int slot, int index, uint64_t end_ns
 
 /* --- sessions --------------------------------------------------------------------------------------------------------- */
 
+static bool rested(const struct session *session, uint64_t now_ns)
+{
+    return session->released_ns == 0 || now_ns - session->released_ns >= rest_ns;
+}
+
+int sessions_of_user(const struct sessions *sessions, uint32_t uid, uint64_t now_ns)
+{
+    int count = 0;
+    for (int i = 0; i < LAYOUT_SESSION_SLOTS; i++) {
+        const struct session *session = &sessions->items[i];
+        count += session->mirror.uid == uid && session->mirror.generation > 0 && (session->open || !rested(session, now_ns));
+    }
+    return count;
+}
+
 int sessions_free_slot(const struct sessions *sessions, uint64_t now_ns)
 {
     int best = -1;
     for (int i = 0; i < LAYOUT_SESSION_SLOTS; i++) {
         const struct session *session = &sessions->items[i];
-        bool rested = session->released_ns == 0 || now_ns - session->released_ns >= rest_ns;
-        if (!session->open && rested && (best < 0 || session->released_ns < sessions->items[best].released_ns))
+        if (!session->open && rested(session, now_ns) && (best < 0 || session->released_ns < sessions->items[best].released_ns))
             best = i;
     }
     return best;

@@ -6,7 +6,7 @@
 #include "broker/publish.h"
 #include "shm/client_memory.h"
 
-enum { SESSIONS_MAX_ENDED = 512 };
+enum { SESSIONS_MAX_ENDED = 512, SESSIONS_ENDED_EACH = 128 };
 
 /* One span that the broker believes in. */
 struct session_span {
@@ -52,6 +52,8 @@ struct sessions {
     struct session items[LAYOUT_SESSION_SLOTS];
     struct ended_span ended[SESSIONS_MAX_ENDED];
     int ended_count;
+    int turn;     /* place in `ended` of the last one that was looked at */
+    bool backlog; /* some of them could be summed up, but this call had done enough */
     uint32_t open_count;
     uint32_t span_count; /* open ones, of all sessions */
     uint64_t total, published, lost, rejected;
@@ -63,6 +65,8 @@ struct sessions {
 void sessions_bind(struct sessions *sessions, struct publisher *publisher);
 /* A slot for a client, free for at least a second, the longest free one; -1 where there is none. */
 int sessions_free_slot(const struct sessions *sessions, uint64_t now_ns);
+/* Slots that a user keeps from others: open ones, and those that rest after his. */
+int sessions_of_user(const struct sessions *sessions, uint32_t uid, uint64_t now_ns);
 /* Gives it to a client. `memory` is its CLIENT_MEMORY_BYTES, mapped until sessions_close. */
 void sessions_open(struct sessions *sessions, int slot, const struct layout_session *who, const void *memory, uint64_t now_ns);
 /* Reads what the client has said since; ends what is open as abandoned; frees the slot. */
@@ -72,7 +76,8 @@ void sessions_merge(struct sessions *sessions, int slot, uint64_t now_ns);
 void sessions_merge_all(struct sessions *sessions, uint64_t now_ns);
 /* Publishes the mirrors that have changed. True if there were any, or events since the last call. */
 bool sessions_publish(struct sessions *sessions, uint64_t now_ns);
-/* Sums up ended spans whose closing sample is in, or will not come: after `give_up` past their end. */
+/* Sums up ended spans whose closing sample is in, or will not come. So many a session and call: a walk over both rings of a device
+ * costs a tenth of a millisecond, and who says that his spans began long ago must not hold up the tick. */
 void sessions_sum_up(struct sessions *sessions, const struct devices *devices, uint64_t now_ns, uint64_t gap_ns);
 /* Is a span open on that device slot? */
 bool sessions_busy(const struct sessions *sessions, uint32_t device);

@@ -5,6 +5,9 @@
 #include "broker/sessions.h"
 #include "shm/usage.h"
 
+static const int walks_a_session = 16;
+static const uint64_t at_once_ns = 4000000;
+
 static uint64_t newest_sample(const struct ring *ring)
 {
     union {
@@ -44,23 +47,47 @@ static void sum_up(struct sessions *sessions, struct ended_span *ended, uint32_t
     sessions_publish_usage(sessions, &event, now_ns);
 }
 
+/* Sums up what can be, at most `budget` devices of it; returns how many. */
+static int sum_up_some(struct sessions *sessions, const struct devices *devices, struct ended_span *ended, int budget, bool *more,
+                       uint64_t now_ns, uint64_t gap_ns)
+{
+    bool give_up = now_ns > ended->give_up_ns;
+    int done = 0;
+    for (uint32_t device = 0; ended->pending && device < LAYOUT_SPAN_DEVICES; device++) {
+        uint64_t bit = UINT64_C(1) << device;
+        if (!(ended->pending & bit))
+            continue;
+        if (!give_up && newest_sample(&sessions->publisher->devices[device].series.ring) < ended->end_ns)
+            continue;
+        if (done == budget) {
+            *more = true;
+            break;
+        }
+        sum_up(sessions, ended, device, devices->items[device].facts.pool, now_ns, gap_ns);
+        ended->pending &= ~bit;
+        done++;
+    }
+    return done;
+}
+
+/* Every session has its share, and the turn goes on where the last one stopped: who has much to be summed up waits for himself. */
 void sessions_sum_up(struct sessions *sessions, const struct devices *devices, uint64_t now_ns, uint64_t gap_ns)
 {
-    int kept = 0;
-    for (int i = 0; i < sessions->ended_count; i++) {
-        struct ended_span *ended = &sessions->ended[i];
-        bool give_up = now_ns > ended->give_up_ns;
-        for (uint32_t device = 0; ended->pending && device < LAYOUT_SPAN_DEVICES; device++) {
-            uint64_t bit = UINT64_C(1) << device;
-            if (!(ended->pending & bit))
-                continue;
-            if (!give_up && newest_sample(&sessions->publisher->devices[device].series.ring) < ended->end_ns)
-                continue;
-            sum_up(sessions, ended, device, devices->items[device].facts.pool, now_ns, gap_ns);
-            ended->pending &= ~bit;
-        }
-        if (ended->pending)
-            sessions->ended[kept++] = *ended;
+    int kept = 0, count = sessions->ended_count, share[LAYOUT_SESSION_SLOTS];
+    uint64_t until_ns = clock_mono_ns() + at_once_ns;
+    for (int slot = 0; slot < LAYOUT_SESSION_SLOTS; slot++)
+        share[slot] = walks_a_session;
+    bool more = false, late = false;
+    for (int turn = 0; turn < count && !late; turn++) {
+        sessions->turn = (sessions->turn + 1) % count;
+        struct ended_span *ended = &sessions->ended[sessions->turn];
+        int *left = &share[ended->event.slot];
+        *left -= sum_up_some(sessions, devices, ended, *left, &more, now_ns, gap_ns);
+        late = clock_mono_ns() > until_ns;
     }
+    sessions->backlog = more || late;
+    for (int i = 0; i < count; i++)
+        if (sessions->ended[i].pending)
+            sessions->ended[kept++] = sessions->ended[i];
     sessions->ended_count = kept;
 }

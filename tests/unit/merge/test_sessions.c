@@ -398,6 +398,57 @@ static void segment_made_anew_shows_the_same_sessions(void)
     sessions_end(&f);
 }
 
+static void one_session_with_much_to_sum_up_does_not_hold_up_the_others(void)
+{
+    sessions_start(&f, 1);
+    for (int i = 0; i < 40; i++)
+        sessions_sample(&f, now() + (uint64_t)i * 1000, 100, 1);
+    fake_attach(&f, &a, "much");
+    fake_attach(&f, &b, "little");
+    for (uint64_t id = 1; id <= 200; id++) {
+        struct layout_span span = fake_span(id, "n", 1); /* so long ago that every record is looked at */
+        fake_say(&a, EVENT_BEGIN, &span, 1);
+        fake_say(&a, EVENT_END, &span, 2);
+        merge(&a);
+    }
+    struct layout_span span = fake_span(1, "n", 1);
+    fake_say(&b, EVENT_BEGIN, &span, 1);
+    fake_say(&b, EVENT_END, &span, 2);
+    merge(&b);
+    CU_ASSERT_EQUAL(f.sessions.ended_count, SESSIONS_ENDED_EACH + 1);
+    CU_ASSERT_EQUAL(f.sessions.items[a.slot].mirror.lost, 200 - SESSIONS_ENDED_EACH);
+    sessions_sum_up(&f.sessions, &f.devices, now(), SECOND);
+    CU_ASSERT(f.sessions.backlog);
+    struct layout_event event;
+    int of_a = 0, of_b = 0;
+    while (sessions_event(&f, &event)) {
+        of_a += event.type == EVENT_USAGE && event.slot == (uint32_t)a.slot;
+        of_b += event.type == EVENT_USAGE && event.slot == (uint32_t)b.slot;
+    }
+    CU_ASSERT(of_a > 0 && of_a <= 16);
+    CU_ASSERT_EQUAL(of_b, 1);
+    for (int i = 0; i < 20; i++)
+        sessions_sum_up(&f.sessions, &f.devices, now(), SECOND);
+    CU_ASSERT_EQUAL(f.sessions.ended_count, 0);
+    CU_ASSERT_FALSE(f.sessions.backlog);
+    CU_ASSERT_EQUAL(count_of_type(EVENT_USAGE), SESSIONS_ENDED_EACH - of_a);
+    sessions_end(&f);
+}
+
+static void slots_that_rest_after_a_user_count_as_his(void)
+{
+    sessions_start(&f, 1);
+    for (int i = 0; i < 5; i++) {
+        fake_attach(&f, &a, "x");
+        if (i % 2 == 0)
+            sessions_close(&f.sessions, a.slot, now());
+    }
+    CU_ASSERT_EQUAL(sessions_of_user(&f.sessions, 5, now()), 5);
+    CU_ASSERT_EQUAL(sessions_of_user(&f.sessions, 5, now() + 2 * SECOND), 2);
+    CU_ASSERT_EQUAL(sessions_of_user(&f.sessions, 6, now()), 0);
+    sessions_end(&f);
+}
+
 static void random_memory_harms_nobody(void)
 {
     sessions_start(&f, 2);
@@ -435,4 +486,6 @@ TESTS({"span_is_seen_while_open_and_told_when_over", span_is_seen_while_open_and
       {"one_talker_cannot_wash_out_the_others_events", one_talker_cannot_wash_out_the_others_events},
       {"largest_gauge_while_open_is_the_spans_own_peak", largest_gauge_while_open_is_the_spans_own_peak},
       {"segment_made_anew_shows_the_same_sessions", segment_made_anew_shows_the_same_sessions},
+      {"one_session_with_much_to_sum_up_does_not_hold_up_the_others", one_session_with_much_to_sum_up_does_not_hold_up_the_others},
+      {"slots_that_rest_after_a_user_count_as_his", slots_that_rest_after_a_user_count_as_his},
       {"random_memory_harms_nobody", random_memory_harms_nobody})
