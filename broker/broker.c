@@ -237,7 +237,9 @@ static void follow_period(struct broker *broker, struct events *events)
     segment_set_period(&broker->publisher.writer, period); /* before readers could take a slower beat for a stopped one */
     broker->publisher.config.period_ns = period;
     broker->pool.period_ns = period;
-    events_start_timer(events, period);
+    /* Counted from the last tick: who changes his mind faster than the period must not hold up all ticks. */
+    uint64_t since_ns = clock_mono_ns() - broker->tick_ns;
+    events_start_timer(events, period, since_ns < period ? period - since_ns : 0);
 }
 
 static void tend_clients(struct broker *broker, struct events *events)
@@ -365,7 +367,7 @@ static int open_segment(struct broker *broker)
 
 static void serve(struct broker *broker, struct events *events)
 {
-    events_start_timer(events, broker->pool.period_ns);
+    events_start_timer(events, broker->pool.period_ns, broker->pool.period_ns);
     begin_tick(broker, 1);
     while (turn(broker, events)) {
         uint64_t now = clock_mono_ns();

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -20,6 +21,9 @@
 static const uint64_t hear_every_ns = MS;
 static const uint64_t hello_within_ns = 1000 * MS;
 static const double connects_a_second = 100, connects_burst = 200;
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83 /* Linux 6.16, include/uapi/asm-generic/socket.h */
+#endif
 
 /* --- the socket ------------------------------------------------------------------------------------------------------- */
 
@@ -43,6 +47,10 @@ static int open_listener(struct control *control, const struct sockaddr_un *addr
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
+    /* No client has a descriptor to send here. Dropping one may block its receiver for as long as the sender likes (a socket with
+     * SO_LINGER), so that the kernel is told to refuse them; before 6.16 it cannot be. Connections inherit it. */
+    const int no = 0;
+    (void)setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof no);
     (void)unlink(control->path); /* a dead broker's: the lock is ours */
     bool fine = bind(fd, (const struct sockaddr *)address, sizeof *address) == 0 &&
                 (group < 0 || lchown(control->path, (uid_t)-1, (gid_t)group) == 0) &&
@@ -299,10 +307,18 @@ static void hear_socket(struct control *control, struct control_client *client, 
     }
 }
 
+/* The client shares the doorbell's file description: it may have made it blocking, and emptied it since poll. So the read itself
+ * says that it must not wait; an eventfd knows that since Linux 5.8, and before it is asked as late as can be. */
 static void hear_bell(struct control *control, struct control_client *client, uint64_t now_ns)
 {
     uint64_t count;
-    if (read(client->bell, &count, sizeof count) == (ssize_t)sizeof count)
+    struct iovec part = {.iov_base = &count, .iov_len = sizeof count};
+    ssize_t got = preadv2(client->bell, &part, 1, -1, RWF_NOWAIT);
+    if (got < 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) {
+        (void)fcntl(client->bell, F_SETFL, O_NONBLOCK);
+        got = read(client->bell, &count, sizeof count);
+    }
+    if (got == (ssize_t)sizeof count)
         sessions_merge(control->sessions, client->slot, now_ns);
 }
 

@@ -17,8 +17,8 @@ struct events {
 };
 
 void events_open(struct events *events);
-/* A periodic timer; the first expiration is one period from now. */
-void events_start_timer(struct events *events, uint64_t period_ns);
+/* A periodic timer; the first expiration is first_ns from now. */
+void events_start_timer(struct events *events, uint64_t period_ns, uint64_t first_ns);
 /* Waits at most timeout_ns. Returns how many workers are ready, and sets the other members. */
 int events_wait(struct events *events, const struct pool *pool, struct control *control, uint64_t timeout_ns);
 /* Processor time of this process. */

@@ -29,9 +29,9 @@ void events_open(struct events *events)
 
 static struct timespec timespec_of(uint64_t ns) { return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)}; }
 
-void events_start_timer(struct events *events, uint64_t period_ns)
+void events_start_timer(struct events *events, uint64_t period_ns, uint64_t first_ns)
 {
-    struct itimerspec spec = {.it_interval = timespec_of(period_ns), .it_value = timespec_of(period_ns)};
+    struct itimerspec spec = {.it_interval = timespec_of(period_ns), .it_value = timespec_of(first_ns ? first_ns : 1)};
     if (timerfd_settime(events->timer, 0, &spec, NULL) != 0)
         abort();
 }
@@ -60,7 +60,7 @@ int events_wait(struct events *events, const struct pool *pool, struct control *
     events->child_ended = false;
     events->control_count = 0;
     struct timespec timeout = timespec_of(timeout_ns);
-    int result = ppoll(entries, (nfds_t)(count + 2 + controls), &timeout, NULL);
+    int result = ppoll(entries, (nfds_t)count + 2 + (nfds_t)controls, &timeout, NULL);
     if (result <= 0)
         return 0; /* the time is up, or EINTR: the caller looks at the clock */
     int ready = 0;

@@ -202,21 +202,10 @@ static void say_steps(struct sessions *sessions, int slot, uint64_t now_ns)
         bool told = span->told_value == span->span.value && span->told_max == span->span.max;
         if (told || now_ns - span->told_ns < step_every_ns)
             continue;
-        struct layout_event event = {.mono_ns = span->span.updated_ns,
-                                     .type = EVENT_STEP,
-                                     .span = span->span.id,
-                                     .parent = span->span.parent,
-                                     .devices = span->span.devices,
-                                     .value = span->span.value,
-                                     .max = span->span.max,
-                                     .start_ns = span->span.start_ns};
-        memcpy(event.job, span->span.job, sizeof event.job);
-        memcpy(event.node, span->span.node, sizeof event.node);
-        memcpy(event.name, span->span.name, sizeof event.name);
         span->told_value = span->span.value;
         span->told_max = span->span.max;
         span->told_ns = now_ns;
-        sessions_say(sessions, slot, &event, NULL);
+        sessions_say_span(sessions, slot, EVENT_STEP, 0, &span->span, span->span.updated_ns, NULL);
     }
 }
 

@@ -73,8 +73,8 @@ void sessions_publish_usage(struct sessions *sessions, struct layout_event *even
     put_event(sessions, event, now_ns);
 }
 
-static void say_of_span(struct sessions *sessions, int slot, enum event_type type, uint32_t flags, const struct layout_span *span,
-                        uint64_t mono_ns, uint64_t *ticket)
+void sessions_say_span(struct sessions *sessions, int slot, enum event_type type, uint32_t flags, const struct layout_span *span,
+                       uint64_t mono_ns, uint64_t *ticket)
 {
     struct layout_event event = {.mono_ns = mono_ns,
                                  .type = (uint32_t)type,
@@ -129,7 +129,7 @@ void session_begin(struct sessions *sessions, int slot, const struct layout_span
     session->changed = true;
     if (span->id > session->last_id)
         session->last_id = span->id;
-    say_of_span(sessions, slot, EVENT_BEGIN, flags, &fresh->span, fresh->span.start_ns, NULL);
+    sessions_say_span(sessions, slot, EVENT_BEGIN, flags, &fresh->span, fresh->span.start_ns, NULL);
 }
 
 uint64_t sessions_devices(const struct sessions *sessions)
@@ -178,7 +178,7 @@ void session_end(struct sessions *sessions, int slot, int index, uint64_t end_ns
     sessions->edge = true;
     session->changed = true;
     session->mirror.ended++;
-    say_of_span(sessions, slot, EVENT_END, flags, &span.span, end_ns, &ticket);
+    sessions_say_span(sessions, slot, EVENT_END, flags, &span.span, end_ns, &ticket);
     keep_ended(sessions, slot, &span, end_ns, ticket, now_ns);
 }
 

@@ -81,6 +81,8 @@ bool sessions_busy(const struct sessions *sessions, uint32_t device);
  */
 /* Publishes an event; *ticket (may be NULL) is its place. */
 void sessions_say(struct sessions *sessions, int slot, struct layout_event *event, uint64_t *ticket);
+void sessions_say_span(struct sessions *sessions, int slot, enum event_type type, uint32_t flags, const struct layout_span *span,
+                       uint64_t mono_ns, uint64_t *ticket);
 /* The same for a USAGE event, whose session may be gone. */
 void sessions_publish_usage(struct sessions *sessions, struct layout_event *event, uint64_t now_ns);
 /* Device slots that exist, as far as a span can name them. */

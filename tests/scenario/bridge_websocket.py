@@ -193,7 +193,8 @@ class Messages(Bridge):
             snap = ws.until("snap")
             samples = [ws.until("s") for _ in range(5)]
             seqs = [snap["seq"]] + [s["seq"] for s in samples]
-            self.assertEqual(seqs, list(range(seqs[0], seqs[0] + 6)))
+            self.assertEqual(seqs, sorted(set(seqs)))
+            self.assertLessEqual(seqs[-1] - seqs[0], 10)  # a busy machine may let a tick go by
             for sample in samples:
                 self.assertEqual([len(row) for row in sample["g"]], [len(hello["fields"])] * len(hello["devices"]))
                 self.assertEqual(len(sample["c"]), len(hello["host_fields"]))
@@ -523,8 +524,9 @@ class Slow(Bridge):
         def subscribe(**how):
             ws = WebSocket(self.port, **how)
             ws.send({"type": "sub", "period": 100, "set": "full"})
-            ws.until("hello")
-            ws.until("snap")
+            while ws.until("hello")["set"] != "full":
+                pass
+            ws.until("s")  # from here on what it misses is a gap; before, the snapshot would cover it
             return ws
         good = [subscribe() for _ in range(9)]
         stalled, dead = subscribe(receive_buffer=2048), subscribe(receive_buffer=2048)
@@ -542,9 +544,10 @@ class Slow(Bridge):
         for thread in threads:
             thread.start()
         began = time.monotonic()
-        time.sleep(8)
+        # The sender looks for room after 0.2, 0.6, 1.4, 3.0, 6.2, 12.6 s; much later, and the bridge would end it before it is found.
+        time.sleep(4)
         before = []
-        gap = stalled.until("gap", timeout=14, also=before)  # a window this small opens slowly on a busy machine
+        gap = stalled.until("gap", timeout=14, also=before)
         self.assertEqual(gap["why"], "slow")
         got = [m["seq"] for m in before if m["type"] == "s"]
         self.assertEqual(gap["from"], got[-1] + 1)

