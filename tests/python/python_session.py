@@ -2,7 +2,6 @@
 import asyncio
 import contextvars
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -10,33 +9,8 @@ import threading
 import time
 import unittest
 
-from support import PACKAGE, PythonCase, gputap, main, wait_for
-
-# The simulator's load "workflow", as its table says (broker/providers/sim_load.c): seconds, share of the TGP, share of the memory.
-PHASES = ((2.0, 0.40, 0.50), (6.0, 0.95, 0.80), (2.0, 0.60, 0.90))
-TGP, VRAM = 450.0, 24 * 2**30
-
-
-def workflow_joules(start, end):
-    """Of an rtx4090 between two times of the monotonic clock."""
-    def until(moment):
-        rounds, left = divmod(moment, sum(p[0] for p in PHASES))
-        joules = rounds * sum(p[0] * p[1] for p in PHASES)
-        for seconds, share, _ in PHASES:
-            joules += min(left, seconds) * share
-            left = max(left - seconds, 0)
-        return joules * TGP
-    return until(end) - until(start)
-
-
-def workflow_memory(moment):
-    left = moment % sum(p[0] for p in PHASES)
-    for seconds, _, memory in PHASES:
-        if left < seconds:
-            return memory
-        left -= seconds
-    raise AssertionError
-
+from support import PythonCase, gputap, main, wait_for
+from workflow import VRAM, workflow_joules, workflow_memory
 
 class Sessions(PythonCase):
     def setUp(self):
@@ -418,48 +392,6 @@ class Sessions(PythonCase):
             self.assertTrue(other.request_period(0.05))
             wait_for(lambda: other.poll() and abs(self.tap.status().period - 0.05) < 1e-9, what="period of 50 ms")
         wait_for(lambda: self.tap.status().period == 1.0, what="period of before")
-
-
-class Examples(PythonCase):
-    def test_three_nodes_cost_what_the_simulators_script_says_also_when_the_period_changes(self):
-        self.simulate("--simulate", "rtx4090", "--sim-load", "workflow", "--period", "500")
-        self.python_examples = PACKAGE / "examples"
-        child = subprocess.Popen([sys.executable, "-B", str(self.python_examples / "nodes.py"), "1"], env=self.python_env(),
-                                 stdout=subprocess.PIPE, text=True)
-        wait_for(lambda: any(s.spans and s.spans[0].name == "KSampler" for s in self.tap.sessions()), 25, what="the second node")
-        time.sleep(1)
-        self.assertTrue(self.tap.request_period(0.02) or self.tap.poll())
-        wait_for(lambda: self.tap.poll() and self.tap.status().period == 0.02, what="another period")
-        output, _ = child.communicate(timeout=30)
-        self.assertEqual(child.returncode, 0)
-        rows = re.findall(r"^(\S.*?) +GPU 0  ([\d.]+) s  ([\d.]+) J  ([\d.]+) GiB$", output, re.M)
-        self.assertEqual([row[0] for row in rows], ["Load Checkpoint", "KSampler", "VAE Decode"], output)
-        spans = {}
-        for event in self.tap.events():  # all there are: the script has waited for the usage that follows them
-            if event.type in ("begin", "end"):
-                spans.setdefault(event.name, []).append(event.mono_ns / 1e9)
-        for name, seconds, joules, peak in rows:
-            start, end = spans[name]
-            self.assertAlmostEqual(float(seconds), end - start, delta=0.05 * (end - start))
-            script = workflow_joules(start, end)
-            self.assertAlmostEqual(float(joules), script, delta=0.05 * script, msg=name)
-            # The sample at the boundary may be of the phase next to it, as the clock has it.
-            most = max(workflow_memory(start + (end - start) * i / 1000) for i in range(1000)) * 24
-            self.assertAlmostEqual(float(peak), most, delta=0.05 * most, msg=name)
-
-    def test_read_latest(self):
-        self.simulate("--simulate", "rtx4090", "--period", "50")
-        done = subprocess.run([sys.executable, "-B", str(PACKAGE / "examples/read_latest.py")], env=self.python_env(), capture_output=True,
-                              text=True, timeout=30)
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertEqual(len(re.findall(r"RTX 4090 \(simulated\)  gfx_busy \d+\.\d  vram_used \d+\.\d  power_now \d+\.\d", done.stdout)), 10)
-
-    def test_examples_say_why_there_is_nothing(self):
-        for name in ("read_latest.py", "nodes.py"):
-            done = subprocess.run([sys.executable, "-B", str(PACKAGE / "examples" / name)], env=self.python_env(), capture_output=True, text=True,
-                                  timeout=30)
-            self.assertEqual((done.returncode, done.stdout), (1, ""))
-            self.assertIn("broker", done.stderr)
 
 
 class BeforeTheBroker(PythonCase):

@@ -7,7 +7,6 @@ import pathlib
 import subprocess
 import sys
 import sysconfig
-import unittest
 import venv
 import zipfile
 

@@ -3,7 +3,8 @@
     gputapd --simulate rtx4090 --sim-load workflow &
     python3 nodes.py
 
-The simulated load repeats load 2 s, sample 6 s, decode 2 s by the monotonic clock; the nodes here keep in step with it."""
+The simulated load repeats load 2 s, sample 6 s, decode 2 s by the monotonic clock; the nodes here keep in step with it, with a little
+time between them."""
 import sys
 import time
 
@@ -11,6 +12,7 @@ import gputap
 
 NODES = (("Load Checkpoint", "4", 2.0), ("KSampler", "3", 6.0), ("VAE Decode", "8", 2.0))
 ROUND = sum(seconds for _, _, seconds in NODES)
+BETWEEN = 0.03
 
 
 def number(value, scale, unit):
@@ -35,11 +37,11 @@ def main():
         start = (time.monotonic() // ROUND + 1) * ROUND  # of the simulator's next round
         for turn in range(rounds):
             job = "round %d" % (turn + 1)
-            time.sleep(max(start - time.monotonic(), 0))
             spans = []
             for name, node, seconds in NODES:
+                time.sleep(max(start + BETWEEN - time.monotonic(), 0))
                 start += seconds
-                spans.append(work(session, job, name, node, start))
+                spans.append(work(session, job, name, node, start - BETWEEN))
             for span, (name, _, _) in zip(spans, NODES):
                 span.final(timeout=3)
                 for device, usage in span.usage.items():

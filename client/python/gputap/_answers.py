@@ -2,10 +2,13 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Dict, Iterator, List, NamedTuple, Optional, Union
+from typing import TYPE_CHECKING, Dict, Iterator, List, NamedTuple, Optional, Union
 
 from ._library import calls, static_text
 from ._records import Record, field, flag, index, level, number, positive, record, text, written
+
+if TYPE_CHECKING:
+    from ._tap import Tap
 
 _u32, _i32, _u64, _f64 = ctypes.c_uint32, ctypes.c_int32, ctypes.c_uint64, ctypes.c_double
 
@@ -78,7 +81,7 @@ class Memory(Record):
     @property
     def age(self) -> float:
         """s; how old the numbers are."""
-        return self._age_ns / 1e9
+        return float(self._age_ns) / 1e9
 
 
 @record
@@ -123,7 +126,7 @@ class Usage(Record):
     @property
     def known(self) -> bool:
         """False: nothing is known, since there was no broker or no such device."""
-        return self._device >= -1
+        return bool(self._device >= -1)
 
     @property
     def partial(self) -> bool:
@@ -150,20 +153,20 @@ def unknown_usage() -> Usage:
     nan = float("nan")
     usage = Usage()
     usage._device = -2
-    for name, _ in Usage._fields_[3:-1]:
-        setattr(usage, name, nan)
+    for member in Usage._fields_[3:-1]:
+        setattr(usage, member[0], nan)
     return usage
 
 
 class UsageMap(Dict[int, Usage]):
     """Usage by device number. A device that is not in it answers a Usage in which all is unknown; an id finds its number."""
 
-    def __init__(self, tap: "object", usages: Dict[int, Usage]) -> None:
+    def __init__(self, tap: "Tap", usages: Dict[int, Usage]) -> None:
         super().__init__(usages)
         self._tap = tap
 
     def __missing__(self, device: Union[int, str]) -> Usage:
-        found = self._tap._number(device) if isinstance(device, str) else None  # type: ignore[attr-defined]
+        found = self._tap._number(device) if isinstance(device, str) else None
         return self[found] if found is not None and found in self else unknown_usage()
 
 

@@ -52,7 +52,7 @@ class SpanInfo(Record):
     @property
     def start(self) -> float:
         """s; Unix time."""
-        return self._start_ms / 1e3
+        return float(self._start_ms) / 1e3
 
 
 @record
@@ -92,7 +92,7 @@ class SessionInfo(Record):
     @property
     def since(self) -> float:
         """s; Unix time."""
-        return self._since_ms / 1e3
+        return float(self._since_ms) / 1e3
 
     @property
     def gauges(self) -> List[Gauge]:
@@ -131,7 +131,7 @@ class Event(Record):
     @property
     def time(self) -> float:
         """s; Unix time."""
-        return self._real_ms / 1e3
+        return float(self._real_ms) / 1e3
 
     @property
     def abandoned(self) -> bool:
@@ -177,12 +177,11 @@ class Events:
         self._change = ctypes.c_uint64()
         self._start()
 
-    def _start(self) -> bool:
-        if self._cursor is None and self._tap._ready():
+    def _start(self) -> None:
+        if self._tap._ready():
             cursor = Cursor()
             if calls.event_cursor_init(self._tap._handle, byref(cursor), 1 if self._oldest else 0) == 0:
                 self._cursor = cursor
-        return self._cursor is not None
 
     def __iter__(self) -> Iterator[Event]:
         event = self.next()
@@ -192,7 +191,9 @@ class Events:
 
     def next(self) -> Optional[Event]:
         """The next event; None if there is none yet."""
-        return next_event(self._tap, self._cursor) if self._cursor is not None or self._start() else None  # type: ignore[arg-type]
+        if self._cursor is None:
+            self._start()
+        return None if self._cursor is None else next_event(self._tap, self._cursor)
 
     def wait(self, timeout: Optional[float] = None) -> bool:
         """Waits until something is new. False when nothing was in `timeout` seconds, and at once without a broker."""

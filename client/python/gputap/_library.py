@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tu
 HERE = pathlib.Path(__file__).resolve().parent
 
 # enum gputap_error, as far as it matters here
-EINVAL, ENOBROKER, ENODEV, EAGAIN, EFORKED = -1, -2, -3, -7, -13
+EINVAL, ENOBROKER = -1, -2
 
 HOST = -1
 OPEN_DETACHED = 1

@@ -124,7 +124,7 @@ class Session:
 
     def instant(self, name: str, node: Any = "", job: Any = "") -> bool:
         """Something that happened, without length."""
-        return calls.instant(self._handle, _encoded(job), _encoded(node), _encoded(name)) == 0
+        return bool(calls.instant(self._handle, _encoded(job), _encoded(node), _encoded(name)) == 0)
 
     def gauge(self, device: "DeviceLike", allocated: Optional[int] = None, reserved: Optional[int] = None,
               dynamic: Optional[int] = None) -> bool:
@@ -132,11 +132,11 @@ class Session:
         number = self._number(device)
         if number is None:
             return False
-        return calls.gauge(self._handle, number, _bytes(allocated), _bytes(reserved), _bytes(dynamic)) == 0
+        return bool(calls.gauge(self._handle, number, _bytes(allocated), _bytes(reserved), _bytes(dynamic)) == 0)
 
     def poll(self) -> bool:
         """For a session that says nothing for long: connects again where that is due. True while the broker has it."""
-        return calls.poll(self._handle) == 1
+        return bool(calls.poll(self._handle) == 1)
 
     def connection(self) -> Optional[Connection]:
         """How the session stands with the broker; None when it is over, or was never opened."""
@@ -194,7 +194,8 @@ class Span:
         if isinstance(wanted, (int, str)):
             wanted = (wanted,)
         numbers = [self._session._number(device) for device in wanted]
-        return None if None in numbers else numbers  # type: ignore[return-value]
+        known = [number for number in numbers if number is not None]
+        return known if len(known) == len(numbers) else None
 
     def begin(self) -> bool:
         """Begins it. False where it could not, or is open already."""
@@ -219,10 +220,12 @@ class Span:
         """Progress: value of max; max 0 = how much is not known. Costs less than a microsecond."""
         if not self._id:
             return False
+        result: int
         try:
-            return _step(self._session._handle, self._id, value, max) == 0
+            result = _step(self._session._handle, self._id, value, max)
         except ctypes.ArgumentError:  # a number of another library
-            return _step(self._session._handle, self._id, float(value), float(max)) == 0
+            result = _step(self._session._handle, self._id, float(value), float(max))
+        return result == 0
 
     def end(self) -> bool:
         """Ends it; `usage` then is what is known by now. False where it was not open."""
@@ -231,6 +234,9 @@ class Span:
             return False
         session = self._session
         handle = session._handle
+        if not session._tap._ready():  # nobody to ask what it took
+            self._ended = ended
+            return bool(_end(handle, ended, None, 0) >= 0)
         info = session.connection()
         if info is not None and info.connected:
             self._slot = (info.slot, info.generation)
@@ -239,7 +245,7 @@ class Span:
                 self._cursor = None
         capacity = max(calls.device_count(handle), 0)
         usages = (Usage * capacity)()
-        result = _end(handle, ended, usages, capacity)
+        result: int = _end(handle, ended, usages, capacity)
         self._ended = ended
         self._usages = (usages, result) if result > 0 else None
         return result >= 0

@@ -10,15 +10,13 @@ import threading
 import time
 import weakref
 from ctypes import byref
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Union
+from typing import Any, Dict, Iterable, List, Optional, Union
 
 from ._answers import Device, History, Host, Memory, Status, Tuning, Usage
+from ._events import Events, SessionInfo, read_sessions
 from ._library import ENOBROKER, HOST, HOST_METRICS, METRICS, OPEN_DETACHED, calls
 from ._samples import SAMPLE_SIZE, DeviceSample, HostSample, Reference
-
-if TYPE_CHECKING:
-    from ._events import Events, SessionInfo
-    from ._session import Session
+from ._session import Session
 
 DeviceLike = Union[int, str]
 
@@ -133,13 +131,13 @@ class Tap:
         reference = self._references.get(device) or self._resolve(device)
         return reference.number if reference else None
 
-    def _fill(self, function: Any, device: DeviceLike, out: Any) -> bool:
-        """Calls function(handle, number, &out) for a struct that says its size."""
+    def _fill(self, function: Any, device: DeviceLike, out: Any) -> Optional[int]:
+        """Calls function(handle, number, &out) for a struct that says its size. The number, or None where that failed."""
         number = self._number(device)
         if number is None:
-            return False
+            return None
         out._size = ctypes.sizeof(out)
-        return self._done(function(self._handle, number, byref(out)))
+        return number if self._done(function(self._handle, number, byref(out))) else None
 
     def devices(self) -> List[Device]:
         """Every device of the machine."""
@@ -154,9 +152,10 @@ class Tap:
     def device(self, device: DeviceLike = 0) -> Optional[Device]:
         """The facts of one device."""
         facts = Device()
-        if not self._fill(calls.device_info, device, facts):
+        number = self._fill(calls.device_info, device, facts)
+        if number is None:
             return None
-        facts.number = self._references[device].number
+        facts.number = number
         return facts
 
     def machine(self) -> Optional[Host]:
@@ -226,7 +225,7 @@ class Tap:
     def memory(self, device: DeviceLike = 0) -> Optional[Memory]:
         """How much memory there really is for work on a device."""
         answer = Memory()
-        return answer if self._fill(calls.memory, device, answer) else None
+        return answer if self._fill(calls.memory, device, answer) is not None else None
 
     def fits(self, device: DeviceLike, nbytes: int) -> Optional[bool]:
         """Do so many more bytes fit? None where that is not known."""
@@ -247,7 +246,7 @@ class Tap:
     def tuning(self, device: DeviceLike = 0) -> Optional[Tuning]:
         """How to run inference on a device, or on an architecture given by name (gfx1151, sm_86, 8.6), which needs no broker."""
         answer = Tuning()
-        if self._fill(calls.device_tuning, device, answer):
+        if self._fill(calls.device_tuning, device, answer) is not None:
             return answer
         if not isinstance(device, str) or _IDENTITY.match(device):
             return None
@@ -320,22 +319,16 @@ class Tap:
 
     # --- what processes say
 
-    def session(self, label: str) -> "Session":
+    def session(self, label: str) -> Session:
         """Opens a session: `with tap.session("my pack") as s:`."""
-        from ._session import Session
-
         return Session(self, label)
 
-    def sessions(self) -> "List[SessionInfo]":
+    def sessions(self) -> List[SessionInfo]:
         """What the processes of this machine say that they do."""
-        from ._events import read_sessions
-
         return read_sessions(self)
 
-    def events(self, oldest: bool = True) -> "Events":
+    def events(self, oldest: bool = True) -> Events:
         """What the sessions said: iterate over it for what is there; go on later for what is new."""
-        from ._events import Events
-
         return Events(self, oldest)
 
     def message(self) -> str:
