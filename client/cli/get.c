@@ -67,7 +67,7 @@ static void print_age(gputap *tap)
                print_duration(age, sizeof age, cli_newest_age(tap)), print_status(bits));
 }
 
-static void print_people(gputap *tap, const struct cli *cli)
+static int print_people(gputap *tap, const struct cli *cli)
 {
     int count = gputap_device_count(tap);
     print_age(tap);
@@ -80,10 +80,15 @@ static void print_people(gputap *tap, const struct cli *cli)
                gputap_state_text((int)device.state));
         print_metrics(tap, cli, i);
     }
-    if (cli->gpu >= 0 || count_wanted(cli, GPUTAP_HOST) == 0)
-        return;
-    printf("host\n");
-    print_metrics(tap, cli, GPUTAP_HOST);
+    bool host = cli->gpu < 0 && count_wanted(cli, GPUTAP_HOST) > 0;
+    if (host) {
+        printf("host\n");
+        print_metrics(tap, cli, GPUTAP_HOST);
+    }
+    if (count > 0 || host)
+        return EXIT_FINE;
+    fprintf(stderr, "gputap: no GPU was found here\n");
+    return EXIT_FAILED;
 }
 
 static void keep_wanted(const struct cli *cli, json_t *object)
@@ -138,7 +143,7 @@ int cli_get(const struct cli *cli)
     if (result == EXIT_FINE && cli->json)
         result = cli_print_snapshot(tap, cli);
     else if (result == EXIT_FINE)
-        print_people(tap, cli);
+        result = print_people(tap, cli);
     gputap_close(tap);
     return result;
 }

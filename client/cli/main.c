@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -173,7 +174,10 @@ int main(int argc, char **argv)
     int result = parse(&cli, &command, argc, argv);
     if (result == EXIT_FINE)
         result = command->run(&cli);
-    if (fflush(stdout) != 0 && result == EXIT_FINE)
+    if ((fflush(stdout) != 0 || ferror(stdout)) && result == EXIT_FINE) {
+        if (errno != EPIPE) /* whoever read it has had enough: that is no news */
+            fprintf(stderr, "gputap: cannot write: %s\n", strerror(errno));
         result = EXIT_FAILED;
+    }
     return result;
 }

@@ -27,6 +27,20 @@ class Cli(Scenario):
 
 
 class WithoutBroker(Cli):
+    def test_metric_of_gpus_where_there_is_none_is_told(self):
+        self.start_broker()
+        result = self.gputap("get", "gfx_busy", code=1)
+        self.assertEqual(result.stdout, "")
+        self.assertIn("no GPU was found", result.stderr)
+        self.gputap("get", "gfx_busy", "load1")
+
+    def test_output_that_cannot_be_written_is_told(self):
+        self.start_broker("--simulate", "rtx4090")
+        with open("/dev/full", "w") as full:
+            result = subprocess.run([str(BIN / "gputap"), "get"], env=self.env, stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("cannot write", result.stderr)
+
     def test_every_command_says_how_to_start_one(self):
         for command in (["status"], ["get"], ["get", "--json"], ["watch", "--count", "1"], ["doctor"]):
             done = self.gputap(*command, code=1)
