@@ -172,7 +172,9 @@ class KilledBroker(Busy):
         readers = [self.spawn("segment_reader_tool", "--plain", "--seconds", BROKER_KILLS * 0.45 + 3, "--pause-us", 500, "--threads", 2,
                               stdout=subprocess.PIPE) for _ in range(4)]
         annotators = [self.annotator("--label", "a%d" % i, "--pause-us", 300) for i in range(4)]
-        before = wait_for(lambda: len(self.view().sessions()) == 4 and [descriptors(p.pid) for p in annotators], what="sessions")
+        wait_for(lambda: len(self.view().sessions()) == 4, what="sessions")
+        time.sleep(0.5)  # a session is there a moment before its client has put away what it was sent with
+        before = [descriptors(p.pid) for p in annotators]
         maps = [mappings(p.pid) for p in annotators]
         late = []
         for _ in range(BROKER_KILLS):
