@@ -102,6 +102,7 @@ static void drop_client(struct control *control, struct control_client *client, 
         if (fds[i] >= 0)
             close(fds[i]);
     *client = (struct control_client){.state = CLIENT_FREE, .socket = -1, .bell = -1, .process = -1, .slot = -1};
+    control->used--;
 }
 
 void control_close(struct control *control)
@@ -177,6 +178,7 @@ static void accept_client(struct control *control, uint64_t now_ns)
         say_refusal(control, fd, free_place < 0 ? REFUSE_FULL : REFUSE_QUOTA, 2000, "too many clients are connected");
         close(fd);
     } else {
+        control->used++;
         control->clients[free_place] = (struct control_client){.state = CLIENT_SILENT,
                                                                .socket = fd,
                                                                .bell = -1,
@@ -329,7 +331,7 @@ int control_poll_entries(struct control *control, struct pollfd *entries, uint64
         control->owner[count] = -1;
         entries[count++] = (struct pollfd){.fd = control->listener, .events = POLLIN};
     }
-    for (int i = 0; i < CONTROL_MAX_CLIENTS; i++) {
+    for (int i = 0; control->used > 0 && i < CONTROL_MAX_CLIENTS; i++) {
         const struct control_client *client = &control->clients[i];
         const int fds[] = {client->socket, client->bell, client->process};
         if (client->state == CLIENT_FREE || now_ns < client->deaf_until)
@@ -368,7 +370,7 @@ void control_handle(struct control *control, const struct pollfd *entries, int c
 uint64_t control_next_wake(const struct control *control)
 {
     uint64_t next = UINT64_MAX;
-    for (int i = 0; i < CONTROL_MAX_CLIENTS; i++) {
+    for (int i = 0; control->used > 0 && i < CONTROL_MAX_CLIENTS; i++) {
         const struct control_client *client = &control->clients[i];
         if (client->state == CLIENT_FREE)
             continue;
@@ -382,7 +384,7 @@ uint64_t control_next_wake(const struct control *control)
 
 void control_tend(struct control *control, uint64_t now_ns)
 {
-    for (int i = 0; i < CONTROL_MAX_CLIENTS; i++) {
+    for (int i = 0; control->used > 0 && i < CONTROL_MAX_CLIENTS; i++) {
         struct control_client *client = &control->clients[i];
         if (client->deaf_until > 0 && now_ns >= client->deaf_until)
             client->deaf_until = 0;
@@ -394,7 +396,7 @@ void control_tend(struct control *control, uint64_t now_ns)
 uint64_t control_wish(const struct control *control)
 {
     uint64_t wish = 0;
-    for (int i = 0; i < CONTROL_MAX_CLIENTS; i++) {
+    for (int i = 0; control->used > 0 && i < CONTROL_MAX_CLIENTS; i++) {
         uint64_t own = control->clients[i].state == CLIENT_GRANTED ? control->clients[i].wish_ns : 0;
         if (own > 0 && (wish == 0 || own < wish))
             wish = own;

@@ -20,6 +20,7 @@ void sessions_bind(struct sessions *sessions, struct publisher *publisher)
         sessions->items[i].changed = sessions->items[i].mirror.generation > 0;
     }
     segment_entry(&publisher->writer, REGION_EVENT, 0, &sessions->events);
+    sessions->left = true;
 }
 
 /* --- events --------------------------------------------------------------------------------------------------------------------
@@ -252,6 +253,7 @@ void sessions_close(struct sessions *sessions, int slot, uint64_t now_ns)
     session->changed = true;
     session->released_ns = now_ns;
     session->mirror.state = SESSION_FREE;
+    sessions->left = true;
     sessions->open_count--;
 }
 
@@ -286,6 +288,9 @@ bool sessions_publish(struct sessions *sessions, uint64_t now_ns)
 {
     bool any = sessions->published != sessions->told;
     sessions->told = sessions->published;
+    if (sessions->open_count == 0 && !sessions->left) /* a walk over all slots costs a cache miss for each */
+        return any;
+    sessions->left = false;
     for (int slot = 0; slot < LAYOUT_SESSION_SLOTS; slot++)
         if (sessions->items[slot].changed) {
             publish_mirror(sessions, slot, now_ns);

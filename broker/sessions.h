@@ -55,6 +55,7 @@ struct sessions {
     int turn;     /* place in `ended` of the last one that was looked at */
     bool backlog; /* some of them could be summed up, but this call had done enough */
     uint32_t open_count;
+    bool left;           /* mirrors of sessions that are over, or of another segment, are to be published */
     uint32_t span_count; /* open ones, of all sessions */
     uint64_t total, published, lost, rejected;
     uint64_t told; /* of the events published, those that readers were woken for */

@@ -76,6 +76,7 @@ static void into_socket(const uint8_t *data, size_t size)
         exit(1);
     for (int i = 0; i < LAYOUT_SESSION_SLOTS; i++)
         f.sessions.items[i].released_ns = 0;
+    control.used = 1;
     control.clients[0] = (struct control_client){.state = CLIENT_SILENT,
                                                  .socket = ends[1],
                                                  .bell = -1,

@@ -19,6 +19,7 @@ static void emptied_and_blocking_doorbell_holds_nobody_up(void)
     fake_attach(&f, &client, "x");
     int bell = eventfd(0, EFD_CLOEXEC);
     CU_ASSERT_FATAL(bell >= 0);
+    control.used = 1;
     control.clients[0] =
         (struct control_client){.state = CLIENT_GRANTED, .socket = -1, .bell = bell, .process = -1, .slot = client.slot};
     struct layout_span span = fake_span(32, "n", clock_mono_ns());
