@@ -21,5 +21,8 @@ bool os_exists(const char *path);
 bool os_rename(const char *from, const char *to);
 /* Are places made of named objects, and shall this run be on such? */
 bool os_named_places(void);
+/* How many of so many exchanges of a mapping may lose its range to another thread's allocation: the exchange is not one step
+ * everywhere. */
+int os_ranges_lost_at_most(int exchanges);
 
 #endif

@@ -62,3 +62,5 @@ bool os_remove_files(const char *path)
     FindClose(search);
     return RemoveDirectoryA(path);
 }
+
+int os_ranges_lost_at_most(int exchanges) { return exchanges / 8; }
