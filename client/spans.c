@@ -87,8 +87,10 @@ static struct open_span *span_of(struct annotator *a, uint64_t id)
 int gputap_span_step(gputap *tap, uint64_t span, double value, double max)
 {
     struct annotator *a;
-    if (!isfinite(value) || !isfinite(max))
+    if (!tap || !isfinite(value) || !isfinite(max))
         return GPUTAP_EINVAL;
+    if (span == 0)
+        return GPUTAP_OK; /* what begin gave where it failed */
     int result = annotator_enter(tap, &a);
     if (result != GPUTAP_OK)
         return result;
@@ -100,7 +102,7 @@ int gputap_span_step(gputap *tap, uint64_t span, double value, double max)
         annotator_show_span(tap, a, (int)(open - a->spans));
     }
     mutex_unlock(&a->mutex);
-    return open || span == 0 ? GPUTAP_OK : client_fail(tap, GPUTAP_EINVAL, "no span of that id is open");
+    return open ? GPUTAP_OK : client_fail(tap, GPUTAP_EINVAL, "no span of that id is open");
 }
 
 static uint64_t own_peak_of(const struct open_span *span, int device)
@@ -147,8 +149,10 @@ int gputap_span_end(gputap *tap, uint64_t span, gputap_usage *usage, int capacit
     struct annotator *a;
     struct open_span ended;
     bool wanted = tap && usage && capacity > 0;
-    if (usage && capacity < 0)
+    if (!tap || (usage && capacity < 0))
         return GPUTAP_EINVAL;
+    if (span == 0)
+        return GPUTAP_OK;
     bool shared = wanted && seen_shared(tap, span); /* while the mirror still has it */
     int result = annotator_enter(tap, &a);
     if (result != GPUTAP_OK)
@@ -166,6 +170,6 @@ int gputap_span_end(gputap *tap, uint64_t span, gputap_usage *usage, int capacit
     }
     mutex_unlock(&a->mutex);
     if (!open)
-        return span == 0 ? GPUTAP_OK : client_fail(tap, GPUTAP_EINVAL, "no span of that id is open");
+        return client_fail(tap, GPUTAP_EINVAL, "no span of that id is open");
     return wanted ? usage_of(tap, &ended, clock_mono_ns() - ended.span.start_ns, shared, usage, capacity) : GPUTAP_OK;
 }

@@ -1,4 +1,4 @@
-/* Says what it does for two seconds, and prints what that took: at once as known then, and the final numbers as they come.
+/* Says what it does for a while, and prints what that took: at once as known then, and the final numbers as they come.
  *     cc annotate.c $(pkg-config --cflags --libs gputap) -o annotate */
 #include <gputap.h>
 #include <stdio.h>

@@ -302,6 +302,8 @@ int cli_annotate(const struct cli *cli)
         const char *name;
         int (*run)(const struct cli *cli);
     } actions[] = {{"open", open_session}, {"begin", begin_span}, {"step", step_span}, {"end", end_span}, {"close", close_session}};
+    if (cli->rest_count > 0 && (strcmp(cli->rest[0], "--help") == 0 || strcmp(cli->rest[0], "-h") == 0))
+        return cli_print_help();
     for (size_t i = 0; cli->rest_count > 0 && i < sizeof actions / sizeof actions[0]; i++)
         if (strcmp(cli->rest[0], actions[i].name) == 0)
             return actions[i].run(cli);

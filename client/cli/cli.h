@@ -37,6 +37,8 @@ int cli_run(const struct cli *cli);
 int cli_annotate(const struct cli *cli);
 
 /* Says what is wrong with the arguments, and how it is right. Returns EXIT_USAGE. */
+/* --help. */
+int cli_print_help(void);
 int cli_usage_error(const char *problem, const char *what);
 
 /* Opens the instance, or says why not and returns EXIT_FAILED. */

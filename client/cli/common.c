@@ -51,7 +51,9 @@ int cli_refuse_old(gputap *tap, const struct cli *cli)
     fprintf(stderr, "gputap: the broker %s", bits & GPUTAP_STATUS_DEAD ? "is gone" : "stands still");
     if (age >= 0)
         fprintf(stderr, "; its last numbers are %s old (gputap get --stale shows them)", print_duration(text, sizeof text, age));
-    fprintf(stderr, "%s\n", bits & GPUTAP_STATUS_DEAD ? "; start it with: gputapd" : "");
+    if (bits & GPUTAP_STATUS_DEAD)
+        fprintf(stderr, "; start it with: gputapd%s%s", cli->instance ? " --instance " : "", cli->instance ? cli->instance : "");
+    fputc('\n', stderr);
     return EXIT_FAILED;
 }
 

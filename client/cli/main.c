@@ -103,6 +103,8 @@ static int parse_option(struct cli *cli, const char *allowed, int argc, char **a
     return EXIT_FINE;
 }
 
+int cli_print_help(void) { return fputs(usage_text, stdout) < 0 ? EXIT_FAILED : EXIT_FINE; }
+
 static int parse_word(struct cli *cli, const struct command **command, const char *argument)
 {
     if (!*command) {
@@ -165,7 +167,7 @@ int main(int argc, char **argv)
     struct cli cli = {.gpu = -1};
     const struct command *command = NULL;
     if (asks(argc, argv, "--help", "-h"))
-        return fputs(usage_text, stdout) < 0 ? EXIT_FAILED : EXIT_FINE;
+        return cli_print_help();
     bool version = asks(argc, argv, "--version", "--version");
     if (version && argc != 2)
         return cli_usage_error("unexpected argument beside --version", argv[strcmp(argv[1], "--version") == 0 ? 2 : 1]);

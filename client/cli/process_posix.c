@@ -19,16 +19,19 @@ enum { TAKEN = sizeof taken / sizeof taken[0] };
 
 static volatile sig_atomic_t to_forward, asked_to_end;
 
-static void on_signal(int number)
+/* The terminal sends its interrupt to the command as well as to us: then the kernel is the sender. What somebody sends to us alone
+ * is handed on. */
+static void on_signal(int number, siginfo_t *info, void *context)
 {
-    if (number != SIGCHLD)
+    (void)context;
+    bool of_terminal = (number == SIGINT || number == SIGQUIT) && info->si_code == SI_KERNEL;
+    if (number != SIGCHLD && !of_terminal)
         to_forward = asked_to_end = number;
 }
 
 bool process_asked_to_end(void) { return asked_to_end != 0; }
 
-/* The terminal sends its interrupt to the command as well as to us: here it is ignored. What somebody sends to us alone is handed
- * on. What was ignored from the start stays so, as under nohup. */
+/* What was ignored from the start stays so, as under nohup. */
 static void take_signals(sigset_t *given_back)
 {
     sigemptyset(given_back);
@@ -36,7 +39,8 @@ static void take_signals(sigset_t *given_back)
         struct sigaction before, now;
         memset(&now, 0, sizeof now);
         sigemptyset(&now.sa_mask);
-        now.sa_handler = taken[i] == SIGINT || taken[i] == SIGQUIT ? SIG_IGN : on_signal;
+        now.sa_sigaction = on_signal;
+        now.sa_flags = SA_SIGINFO;
         (void)sigaction(taken[i], NULL, &before);
         if (before.sa_handler == SIG_IGN && taken[i] != SIGCHLD)
             continue;
@@ -85,6 +89,8 @@ int process_run(char **argv, void (*meanwhile)(void *context), void *context)
     sigaddset(&held, SIGCHLD);
     sigaddset(&held, SIGTERM);
     sigaddset(&held, SIGHUP);
+    sigaddset(&held, SIGINT);
+    sigaddset(&held, SIGQUIT);
     (void)sigprocmask(SIG_BLOCK, &held, &before);
     take_signals(&given_back);
     int error = start(argv, &before, &given_back, &pid), code;

@@ -59,8 +59,11 @@ static bool begin(const struct cli *cli, struct measured *m)
     char line[256];
     if (gputap_open(&m->tap, cli->instance, 0) != GPUTAP_OK)
         return not_measured(m, gputap_message(NULL));
-    if (gputap_status(m->tap) & GPUTAP_STATUS_DEAD)
-        return not_measured(m, "the broker is gone; start it with: gputapd");
+    if (gputap_status(m->tap) & GPUTAP_STATUS_DEAD) {
+        text_format(line, sizeof line, "the broker is gone; start it with: gputapd%s%s", cli->instance ? " --instance " : "",
+                    cli->instance ? cli->instance : "");
+        return not_measured(m, line);
+    }
     line_of(cli->rest, line, sizeof line);
     (void)gputap_event_cursor_init(m->tap, &m->span.cursor, GPUTAP_FROM_NEWEST);
     int result = gputap_attach(m->tap, cli->label ? cli->label : base_name(cli->rest[0]));

@@ -335,7 +335,8 @@ GPUTAP_API int gputap_wait_change(gputap *tap, uint64_t *change, int timeout_ms)
  * attaches one of its own. Connecting is done by these calls as they come by, at most every 250 ms, by no thread of its own: a
  * caller that says nothing for long calls gputap_poll now and then.
  *
- * Texts are UTF-8 and are cut at a whole character: label 47 bytes, job 47, node 31, name 63. NULL is the empty text. */
+ * Texts are UTF-8 and are cut at a whole character: label 47 bytes, job 47, node 31, name 63. NULL is the empty text,
+ * which a label must not be. */
 
 enum { GPUTAP_MAX_SPANS = 32, GPUTAP_MAX_GAUGES = 16, GPUTAP_SPAN_DEVICES = 64 };
 
@@ -383,9 +384,10 @@ GPUTAP_API int gputap_poll(gputap *tap);
  * fastest wish of all clients is in force, never under the broker's --min-period. Needs no session. */
 GPUTAP_API int gputap_request_period(gputap *tap, int period_ms);
 
-/* Begins a piece of work: job (which run it belongs to), node (its number or name there), name (what it is). parent: id of an open
- * span or 0. devices: count numbers of devices that it uses, count 0 = all. *span is its id, never 0 and never used twice.
- * Errors: EINVAL, ENODEV, EFULL, EDETACHED, EFORKED; *span is then 0, which step and end accept and ignore. */
+/* Begins a piece of work: job (which run it belongs to), node (its number or name there), name (what it is). parent: id of the
+ * span that it is part of, or 0; shown as given. devices: count numbers of devices that it uses, count 0 = all. *span is its id,
+ * never 0 and never used twice. Errors: EINVAL, ENODEV, EFULL, EDETACHED, EFORKED; *span is then 0, which step and end accept and
+ * ignore. */
 GPUTAP_API int gputap_span_begin(gputap *tap, const char *job, const char *node, const char *name, uint64_t parent,
                                  const int *devices, int count, uint64_t *span);
 /* Progress: value of max; max <= 0 = how much is not known. Rings no bell: costs tens of nanoseconds. */

@@ -1,8 +1,10 @@
 """Sessions, events and usage from the shell: who runs what, and what it took."""
+import fcntl
 import json
 import os
 import signal
 import subprocess
+import termios
 import time
 
 import harness
@@ -107,6 +109,27 @@ class Run(Annotations):
         os.killpg(run.pid, signal.SIGINT)
         self.assertEqual(run.wait(), 130, run.output())
         self.assertIn("exit code 130", run.output())
+
+    def test_an_interrupt_for_us_alone_is_handed_on_and_the_terminals_is_not_doubled(self):
+        self.broker()
+        script = "import signal, sys, time\nn = []\nsignal.signal(signal.SIGINT, lambda *a: n.append(1))\nprint('up', flush=True)\n" \
+                 "end = time.time() + 1.5\nwhile time.time() < end: time.sleep(0.05)\nprint(len(n))"
+        run = subprocess.Popen([str(BIN / "gputap"), "run", "--", "python3", "-c", script], env=self.env, stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, text=True)
+        self.assertEqual(run.stdout.readline(), "up\n")
+        run.send_signal(signal.SIGINT)
+        self.assertEqual(run.communicate(timeout=20)[0], "1\n")
+        main, terminal = os.openpty()
+        run = subprocess.Popen([str(BIN / "gputap"), "run", "--", "python3", "-c", script], env=self.env, stdin=terminal,
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True,
+                               preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        self.assertEqual(run.stdout.readline(), "up\n")
+        os.write(main, b"\x03")
+        self.assertEqual(run.communicate(timeout=20)[0], "1\n")
+        os.close(main), os.close(terminal)
+
+    def test_help_is_no_mistake(self):
+        self.assertIn("annotate", self.gputap("annotate", "--help").stdout)
 
     def test_what_was_ignored_stays_ignored(self):
         self.broker()

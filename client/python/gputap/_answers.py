@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Dict, Iterator, List, NamedTuple, Optional, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, NamedTuple, Optional, Union
 
 from ._library import calls, static_text
 from ._records import Record, field, flag, index, level, number, positive, record, text, written
@@ -122,6 +122,11 @@ class Usage(Record):
     own_vram_peak: Optional[float] = field(_f64, number, "B; the largest `reserved` that the session's gauge told.")
     temperature_peak: Optional[float] = field(_f64, number, "°C; edge, else junction.")
     _rest = field(_f64 * 4)
+
+    def asdict(self) -> Dict[str, Any]:
+        """All attributes by name."""
+        flags = ("known", "partial", "estimated", "shared", "unified")
+        return dict(super().asdict(), **{name: getattr(self, name) for name in flags})
 
     @property
     def known(self) -> bool:

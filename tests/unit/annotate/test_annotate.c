@@ -52,6 +52,8 @@ static void calls_before_attach_and_bad_arguments_are_refused(void)
     CU_ASSERT_EQUAL(gputap_span_begin(tap, "j", "n", "x", 0, NULL, 0, &span), GPUTAP_EDETACHED);
     CU_ASSERT_EQUAL(span, 0);
     CU_ASSERT_EQUAL(gputap_span_step(tap, 1, 1, 1), GPUTAP_EDETACHED);
+    CU_ASSERT_EQUAL(gputap_span_step(tap, 0, 1, 1), GPUTAP_OK); /* of a begin that failed */
+    CU_ASSERT_EQUAL(gputap_span_end(tap, 0, NULL, 0), GPUTAP_OK);
     CU_ASSERT_EQUAL(gputap_instant(tap, "", "", "x"), GPUTAP_EDETACHED);
     CU_ASSERT_EQUAL(gputap_gauge(tap, 0, 1, 1, 1), GPUTAP_EDETACHED);
     CU_ASSERT_EQUAL(gputap_poll(tap), GPUTAP_EDETACHED);
