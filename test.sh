@@ -123,7 +123,7 @@ if [ -z "${QUICK:-}" ]; then
         skip "clang-tidy" "checks are chosen for version 14, here is $clang_major"
     fi
     note "fuzzing in short"
-    step "fuzzers" tests/fuzz.sh "${FUZZ_SECONDS:-15}"
+    step "fuzzers" tests/fuzz.sh "${FUZZ_SECONDS:-30}"
     note "benchmarks (ratios; never a failure)"
     tests/bench.sh build/release/bin 2>&1 | tee "$logs/bench.log"
 fi

@@ -117,8 +117,10 @@ static void forget_session(struct annotator *a)
 
 int gputap_attach(gputap *tap, const char *label)
 {
-    if (!tap || !label || !label[0])
+    if (!tap)
         return GPUTAP_EINVAL;
+    if (!label || !label[0])
+        return client_fail(tap, GPUTAP_EINVAL, "a session wants a label");
     struct annotator *a = annotator_need(tap);
     if (!a)
         return client_fail(tap, GPUTAP_ENOMEM, "out of memory");

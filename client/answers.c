@@ -98,6 +98,8 @@ int gputap_memory(gputap *tap, int device, gputap_memory_info *out)
     return result == GPUTAP_OK ? client_copy_sized(tap, out, out->size, &known, sizeof known) : result;
 }
 
+static const uint64_t old_ns = 5000000000; /* beside three periods */
+
 int gputap_fits(gputap *tap, int device, uint64_t bytes, int64_t *margin)
 {
     gputap_memory_info memory = {0};
@@ -106,6 +108,10 @@ int gputap_fits(gputap *tap, int device, uint64_t bytes, int64_t *margin)
     int result = read_memory(tap, device, &memory);
     if (result != GPUTAP_OK)
         return result;
+    uint64_t patience = 3 * gputap_period(tap) + old_ns;
+    if (memory.age_ns > patience)
+        return client_fail(tap, GPUTAP_ENOBROKER, "the broker is gone or stands still: what it last said is %.1f s old",
+                           (double)memory.age_ns / 1e9);
     uint64_t there = memory.effective_free;
     if (there == unknown)
         return client_fail(tap, GPUTAP_EEMPTY, "how much memory device %d has free is not known", device);

@@ -28,6 +28,7 @@ struct walk {
     struct mark start_before, start_after, end_before, end_after;
     uint64_t oldest_ns; /* of the fine ring; 0 = it is empty */
     uint64_t samples;
+    uint64_t newest_inside_ns; /* 0 = no sample lies inside */
     bool energy_known, busy_known, throttle_known, vram_known, unified_known;
     double busy_peak, vram_peak, unified_peak, temperature_peak;
 };
@@ -142,6 +143,8 @@ static bool walk_samples(struct walk *walk, const struct ring *ring)
         mark_of_sample(&raw.sample, &mark);
         walk->oldest_ns = mark.mono_ns;
         if (mark.mono_ns >= walk->request->start_ns && mark.mono_ns <= walk->request->end_ns) {
+            if (walk->newest_inside_ns == 0)
+                walk->newest_inside_ns = mark.mono_ns;
             walk->samples += mark.sampling;
             add_peaks(walk, &mark);
         }
@@ -227,15 +230,27 @@ static double mean_or_nan(double grown, bool told, double sampled)
 static double above(double value, double base) { return isnan(value) || value > base ? value - base : 0; }
 
 /* Where no sample lies inside, its neighbours say what they can, unless they are too far away. */
-static void peaks_of_neighbours(struct walk *walk)
+static void peaks_of_neighbours(struct walk *walk, bool of_after_alone)
 {
     const struct usage_request *request = walk->request;
     const struct mark *before = &walk->start_before, *after = &walk->end_after;
-    if (before->known && request->start_ns - before->mono_ns <= request->gap_ns)
+    if (!of_after_alone && before->known && request->start_ns - before->mono_ns <= request->gap_ns)
         add_peaks(walk, before);
     if (after->known && after->mono_ns - request->end_ns <= request->gap_ns)
         add_peaks(walk, after);
 }
+
+/* Is more than half of the interval told by the record after its end alone? Then the samples inside are too few for its peaks. */
+static bool told_from_outside(const struct walk *walk)
+{
+    uint64_t length = walk->request->end_ns - walk->request->start_ns;
+    return walk->newest_inside_ns != 0 && walk->request->end_ns - walk->newest_inside_ns > length / 2;
+}
+
+/* The record after the end has a share in the means. A level that it shows may be of what came next, so that no mean level is above
+ * what was seen inside; a load that it shows is one of the time before it, so that what it makes the mean was reached. */
+static double mean_level(double mean, double peak) { return peak >= 0 && mean > peak ? peak : mean; }
+static double peak_load(double peak, double mean) { return mean > peak ? mean : peak; }
 
 static void conclude(struct walk *walk, struct layout_usage *out)
 {
@@ -246,8 +261,9 @@ static void conclude(struct walk *walk, struct layout_usage *out)
     for (int i = 0; i < ACCUMULATE_COUNT; i++)
         took[i] = growth(from[i], to[i]);
     add_knowledge(walk, walk->end_after.known ? &walk->end_after : &walk->end_before);
-    if (walk->samples == 0)
-        peaks_of_neighbours(walk);
+    bool thin = told_from_outside(walk);
+    if (walk->samples == 0 || thin)
+        peaks_of_neighbours(walk, walk->samples > 0);
     double sampled = took[ACCUMULATE_SAMPLED], idle = request->idle_watts * sampled;
     out->samples = walk->samples;
     out->sampled_seconds = sampled;
@@ -256,13 +272,15 @@ static void conclude(struct walk *walk, struct layout_usage *out)
     out->throttled_seconds = sum_or_nan(took[ACCUMULATE_THROTTLED], walk->throttle_known, sampled);
     out->busy_mean = 100 * mean_or_nan(took[ACCUMULATE_BUSY], walk->busy_known, sampled);
     out->vram_mean = mean_or_nan(took[ACCUMULATE_VRAM], walk->vram_known, sampled);
-    out->busy_peak = walk->busy_peak;
+    bool unified = request->unified && walk->unified_known;
+    out->vram_mean = mean_level(out->vram_mean, unified ? walk->unified_peak : walk->vram_peak);
+    out->busy_peak = peak_load(walk->busy_peak, out->busy_mean);
     out->vram_peak = walk->vram_peak;
     out->unified_peak = walk->unified_peak;
     out->temperature_peak = walk->temperature_peak;
     out->flags |= walk->start_before.known ? 0 : (uint32_t)USAGE_PARTIAL;
-    out->flags |= walk->samples > 0 && walk->end_after.known ? 0 : (uint32_t)USAGE_ESTIMATED;
-    out->flags |= request->unified && walk->unified_known ? (uint32_t)USAGE_UNIFIED : 0;
+    out->flags |= walk->samples > 0 && walk->end_after.known && !thin ? 0 : (uint32_t)USAGE_ESTIMATED;
+    out->flags |= unified ? (uint32_t)USAGE_UNIFIED : 0;
 }
 
 void usage_between(const struct ring *ring, const struct ring *coarse, const struct usage_request *request,

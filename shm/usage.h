@@ -8,7 +8,7 @@
 
 enum usage_flag {
     USAGE_PARTIAL = 1,   /* the records of the start are gone: seconds are right, sums and peaks cover the rest */
-    USAGE_ESTIMATED = 2, /* no sample inside, or none after the end yet: the last known power and busy were carried on */
+    USAGE_ESTIMATED = 2, /* no sample inside, or none in its later half, or none after the end yet: neighbours had to do */
     USAGE_SHARED = 4,    /* another session's span overlapped: the numbers are the device's, not the process's */
     USAGE_UNIFIED = 8    /* vram_mean is of the unified pair */
 };

@@ -343,7 +343,7 @@ enum { GPUTAP_MAX_SPANS = 32, GPUTAP_MAX_GAUGES = 16, GPUTAP_SPAN_DEVICES = 64 }
 /* Flags of a usage. */
 enum gputap_usage_flags {
     GPUTAP_USAGE_PARTIAL = 1,   /* the records of the start are gone: seconds are right, sums and peaks cover the rest */
-    GPUTAP_USAGE_ESTIMATED = 2, /* no sample inside, or none after the end yet: the last power and load were carried on */
+    GPUTAP_USAGE_ESTIMATED = 2, /* no sample inside, or none in its later half, or none after the end yet: neighbours had to do */
     GPUTAP_USAGE_SHARED = 4,    /* another session's span overlapped: the numbers are the device's, not the process's */
     GPUTAP_USAGE_UNIFIED = 8    /* vram_mean is of the unified pair of an APU */
 };
@@ -531,8 +531,8 @@ typedef struct gputap_memory_info {
         .size = sizeof(gputap_memory_info)                                                                                         \
     }
 GPUTAP_API int gputap_memory(gputap *tap, int device, gputap_memory_info *out);
-/* Do `bytes` more fit? 1 yes, 0 no, negative where that is not known. *margin (may be NULL): what is left over, or negative, what
- * is missing. */
+/* Do `bytes` more fit? 1 yes, 0 no, negative where that is not known, as when a broker that died said it more than 5 s ago. *margin
+ * (may be NULL): what is left over, or negative, what is missing. */
 GPUTAP_API int gputap_fits(gputap *tap, int device, uint64_t bytes, int64_t *margin);
 /* For the log after an allocation failed: pools, who holds what, the last seconds. Returns the text's length without its NUL;
  * writes at most size bytes. */

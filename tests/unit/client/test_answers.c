@@ -122,7 +122,13 @@ static void fits_says_by_how_much(void)
     CU_ASSERT_EQUAL(margin, -1);
     CU_ASSERT_EQUAL(gputap_fits(tap, 0, UINT64_MAX, &margin), 0);
     CU_ASSERT_EQUAL(margin, -INT64_MAX);
-    publish_memory(8 * GIB, 9 * GIB, UNKNOWN, UNKNOWN); /* more used than there is */
+    struct layout_snapshot old = fixture_sample(97, GIB);
+    know(&old, METRIC_VRAM_TOTAL, 8 * GIB);
+    old.mono_ns -= UINT64_C(60000000000);
+    old.real_ns -= UINT64_C(60000000000);
+    fixture_publish(&f, 0, &old);
+    CU_ASSERT_EQUAL(gputap_fits(tap, 0, 1, &margin), GPUTAP_ENOBROKER); /* of a minute ago: nobody knows now */
+    publish_memory(8 * GIB, 9 * GIB, UNKNOWN, UNKNOWN);                 /* more used than there is */
     CU_ASSERT_EQUAL(gputap_fits(tap, 0, 1, &margin), 0);
     CU_ASSERT_EQUAL(margin, -1);
     end();

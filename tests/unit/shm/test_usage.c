@@ -169,6 +169,24 @@ static void edges_between_samples_are_interpolated(void)
     NEAR(u.busy_peak, 100);
 }
 
+static void no_mean_contradicts_its_peak(void)
+{
+    start_rings();
+    tell_every(0, 1000, 100, at(10, 20, GB));
+    tell_every(1100, 2000, 100, at(110, 90, 2 * GB));
+    struct layout_usage u = took(500, 1050); /* the record after its end is of what came next */
+    NEAR(u.vram_peak, GB);
+    NEAR(u.vram_mean, GB);
+    CU_ASSERT(u.busy_mean > 20 && u.busy_peak >= u.busy_mean);
+    CU_ASSERT_EQUAL(u.flags, 0);
+    u = took(1000, 1090); /* one sample at its very start: the rest is told by the one after it */
+    CU_ASSERT_EQUAL(u.samples, 1);
+    CU_ASSERT_EQUAL(u.flags, USAGE_ESTIMATED);
+    NEAR(u.vram_peak, 2 * GB);
+    NEAR(u.busy_mean, 90);
+    NEAR(u.busy_peak, 90);
+}
+
 static void times_equal_to_samples_take_the_steps_between(void)
 {
     start_rings();
@@ -478,6 +496,7 @@ static void garbage_gives_numbers_or_nothing_and_quickly(void)
 
 TESTS({"constant_load_gives_its_levels", constant_load_gives_its_levels},
       {"edges_between_samples_are_interpolated", edges_between_samples_are_interpolated},
+      {"no_mean_contradicts_its_peak", no_mean_contradicts_its_peak},
       {"times_equal_to_samples_take_the_steps_between", times_equal_to_samples_take_the_steps_between},
       {"peaks_are_of_the_inside_only", peaks_are_of_the_inside_only},
       {"without_a_sample_inside_the_neighbours_speak", without_a_sample_inside_the_neighbours_speak},
