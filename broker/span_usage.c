@@ -57,7 +57,9 @@ static int sum_up_some(struct sessions *sessions, const struct devices *devices,
         uint64_t bit = UINT64_C(1) << device;
         if (!(ended->pending & bit))
             continue;
-        if (!give_up && newest_sample(&sessions->publisher->devices[device].series.ring) < ended->end_ns)
+        uint32_t state = devices->items[device].facts.state;
+        bool sampled = state == DEVICE_OK || state == DEVICE_SETTLING; /* else no sample is to be waited for */
+        if (!give_up && sampled && newest_sample(&sessions->publisher->devices[device].series.ring) < ended->end_ns)
             continue;
         if (done == budget) {
             *more = true;

@@ -8,9 +8,17 @@ static int check_devices(gputap *tap, const int *devices, int count)
 {
     if (count < 0 || count > LAYOUT_SPAN_DEVICES || (count > 0 && !devices))
         return client_fail(tap, GPUTAP_EINVAL, "%d devices: 0 to %d are allowed", count, LAYOUT_SPAN_DEVICES);
-    for (int i = 0; i < count; i++)
+    const struct mapping *mapping = handle_current(tap);
+    for (int i = 0; i < count; i++) {
         if (devices[i] < 0 || (uint64_t)devices[i] >= word_get(&tap->numbers))
             return client_fail_device(tap, devices[i] < 0 ? GPUTAP_EINVAL : GPUTAP_ENODEV, devices[i]);
+        int slot = mapping ? device_slot(tap, mapping, devices[i]) : 0;
+        if (slot < 0)
+            return client_fail_device(tap, slot, devices[i]);
+        if (slot >= LAYOUT_SPAN_DEVICES)
+            return client_fail(tap, GPUTAP_ENODEV, "device %d: a span can name the first %d devices alone", devices[i],
+                               LAYOUT_SPAN_DEVICES);
+    }
     return GPUTAP_OK;
 }
 

@@ -386,8 +386,8 @@ GPUTAP_API int gputap_request_period(gputap *tap, int period_ms);
 
 /* Begins a piece of work: job (which run it belongs to), node (its number or name there), name (what it is). parent: id of the
  * span that it is part of, or 0; shown as given. devices: count numbers of devices that it uses, count 0 = all. *span is its id,
- * never 0 and never used twice. Errors: EINVAL, ENODEV, EFULL, EDETACHED, EFORKED; *span is then 0, which step and end accept and
- * ignore. */
+ * never 0 and never used twice. Errors: EINVAL, ENODEV (also beyond the first 64 devices), EFULL, EDETACHED, EFORKED; *span is
+ * then 0, which step and end accept and ignore. */
 GPUTAP_API int gputap_span_begin(gputap *tap, const char *job, const char *node, const char *name, uint64_t parent,
                                  const int *devices, int count, uint64_t *span);
 /* Progress: value of max; max <= 0 = how much is not known. Rings no bell: costs tens of nanoseconds. */

@@ -21,7 +21,7 @@ class Annotator:
             os.setgroups([])
             os.setgid(uid)
             os.setuid(uid)
-        self.process = subprocess.Popen([str(TOOL)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=test.env,
+        self.process = subprocess.Popen([str(harness.for_any_user(TOOL))], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=test.env,
                                         preexec_fn=become if uid else None)
         test.addCleanup(self.end)
         self("attach " + label)

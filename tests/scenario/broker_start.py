@@ -175,7 +175,8 @@ class Start(harness.Scenario):
         os.chown(base, 65534, 65534)
         os.chmod(self.folder, 0o755)
         for name, arguments in (("a", ["--group", "65534"]), ("b", [])):
-            process = harness.Process(self.folder, name, [*user, harness.BIN / "gputapd", "--instance", name, *arguments],
+            process = harness.Process(self.folder, name, [*user, harness.for_any_user(harness.BIN / "gputapd"), "--instance", name,
+                                                           *arguments],
                                       {**{k: v for k, v in self.env.items() if k != "GPUTAP_DIR"}, "XDG_RUNTIME_DIR": str(base)})
             self.processes.append(process)
             wait_for(lambda: (base / "gputap" / name / "telemetry").exists(), what="segment of " + name)

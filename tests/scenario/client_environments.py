@@ -39,7 +39,7 @@ class Environments(Scenario):
         """Like start_broker, as a user and under a umask; without waiting."""
         before = [] if user is None else ["setpriv", "--reuid=%d" % user, "--regid=%d" % user, "--clear-groups"]
         shell = ["sh", "-c", 'umask %03o; exec "$@"' % (0o022 if umask is None else umask), "sh"]
-        process = harness.Process(self.folder, "gputapd", [*before, *shell, BIN / "gputapd", "--instance", "t", "--period", "50",
+        process = harness.Process(self.folder, "gputapd", [*before, *shell, harness.for_any_user(BIN / "gputapd"), "--instance", "t", "--period", "50",
                                                            "--simulate", "mi300x:1", *args], self.env if env is None else env)
         self.processes.append(process)
         return process
@@ -47,7 +47,7 @@ class Environments(Scenario):
     def annotate(self, *args, user=None, umask=0o022, env=None, before=()):
         """Runs annotator_tool to its end; returns its lines."""
         switch = [] if user is None else ["setpriv", "--reuid=%d" % user, "--regid=%d" % user, "--clear-groups"]
-        result = subprocess.run([*before, *switch, "sh", "-c", 'umask %03o; exec "$@"' % umask, "sh", str(TOOL), *map(str, args)],
+        result = subprocess.run([*before, *switch, "sh", "-c", 'umask %03o; exec "$@"' % umask, "sh", str(harness.for_any_user(TOOL)), *map(str, args)],
                                 env=self.env if env is None else env, capture_output=True, text=True, timeout=30,
                                 stdin=subprocess.DEVNULL)
         self.assertEqual(result.stderr, "")
@@ -95,7 +95,7 @@ class Environments(Scenario):
         self.assertEqual(self.annotate("--spans", 5, env=named)[-1]["connected"], 1)
         daemon = self.annotate("--spans", 5, "--impatient", user=1, env=named)[-1]
         self.assertEqual((daemon["connected"], daemon["errors"], daemon["spans"]), (0, 0, 5))
-        told = subprocess.run(["setpriv", "--reuid=1", "--regid=1", "--clear-groups", str(BIN / "gputap"), "status"], env=named,
+        told = subprocess.run(["setpriv", "--reuid=1", "--regid=1", "--clear-groups", str(harness.for_any_user(BIN / "gputap")), "status"], env=named,
                               capture_output=True, text=True, timeout=10)
         self.assertNotEqual(told.returncode, 0)
         self.assertIn("ermission", told.stdout + told.stderr)

@@ -3,6 +3,7 @@
 Scenarios are unittest programs. GPUTAP_BIN names the folder of the programs under test, GPUTAP_SHARED that of the fixtures of
 real machines (tests that need them skip by name where it is absent).
 """
+import atexit
 import json
 import os
 import pathlib
@@ -38,6 +39,26 @@ def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]
+
+
+_copies = None
+
+
+def for_any_user(program):
+    """A program that other users can run, too: the build's own, or a copy where they cannot reach that."""
+    global _copies
+    program = pathlib.Path(program).resolve()
+    if all(folder.stat().st_mode & 0o001 for folder in program.parents):
+        return program
+    if _copies is None:
+        _copies = pathlib.Path(tempfile.mkdtemp(prefix="gputap-programs-"))
+        _copies.chmod(0o755)
+        atexit.register(shutil.rmtree, _copies, ignore_errors=True)
+    copy = _copies / program.name
+    if not copy.exists():
+        shutil.copy2(program, copy)
+        copy.chmod(0o755)
+    return copy
 
 
 class Process:

@@ -128,6 +128,21 @@ static void device_without_samples_is_summed_up_after_some_patience(void)
     sessions_end(&f);
 }
 
+static void hung_device_is_not_waited_for(void)
+{
+    sessions_start(&f, 2);
+    f.devices.items[0].facts.state = DEVICE_HUNG;
+    fake_attach(&f, &a, "x");
+    struct layout_span span = fake_span(32, "n", now());
+    fake_say(&a, EVENT_BEGIN, &span, span.start_ns);
+    fake_say(&a, EVENT_END, &span, now());
+    merge(&a);
+    sessions_sum_up(&f.sessions, &f.devices, now(), 2 * SECOND);
+    CU_ASSERT_EQUAL(next_of_type(EVENT_USAGE).usage.device, 0);
+    CU_ASSERT_EQUAL(count_of_type(EVENT_USAGE), 0); /* the other one will have a sample */
+    sessions_end(&f);
+}
+
 static void spans_of_a_client_that_goes_are_abandoned(void)
 {
     struct layout_session mirror;
@@ -476,6 +491,7 @@ static void random_memory_harms_nobody(void)
 TESTS({"span_is_seen_while_open_and_told_when_over", span_is_seen_while_open_and_told_when_over},
       {"usage_follows_the_sample_after_the_end", usage_follows_the_sample_after_the_end},
       {"device_without_samples_is_summed_up_after_some_patience", device_without_samples_is_summed_up_after_some_patience},
+      {"hung_device_is_not_waited_for", hung_device_is_not_waited_for},
       {"spans_of_a_client_that_goes_are_abandoned", spans_of_a_client_that_goes_are_abandoned},
       {"slot_rests_a_second_and_its_generation_grows", slot_rests_a_second_and_its_generation_grows},
       {"overlap_of_two_sessions_on_a_device_is_told_to_both", overlap_of_two_sessions_on_a_device_is_told_to_both},
