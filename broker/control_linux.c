@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "broker/guest_socket.h"
 #include "broker/log.h"
 #include "shm/control_protocol.h"
 #include "shm/text.h"
@@ -21,9 +22,6 @@
 static const uint64_t hear_every_ns = MS;
 static const uint64_t hello_within_ns = 1000 * MS;
 static const double connects_a_second = 100, connects_burst = 200;
-#ifndef SO_PASSRIGHTS
-#define SO_PASSRIGHTS 83 /* Linux 6.16, include/uapi/asm-generic/socket.h */
-#endif
 
 /* --- the socket ------------------------------------------------------------------------------------------------------- */
 
@@ -47,10 +45,7 @@ static int open_listener(struct control *control, const struct sockaddr_un *addr
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
-    /* No client has a descriptor to send here. Dropping one may block its receiver for as long as the sender likes (a socket with
-     * SO_LINGER), so that the kernel is told to refuse them; before 6.16 it cannot be. Connections inherit it. */
-    const int no = 0;
-    (void)setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof no);
+    guest_refuse_descriptors(fd);
     (void)unlink(control->path); /* a dead broker's: the lock is ours */
     bool fine = bind(fd, (const struct sockaddr *)address, sizeof *address) == 0 &&
                 (group < 0 || lchown(control->path, (uid_t)-1, (gid_t)group) == 0) &&
@@ -77,7 +72,7 @@ void control_listen(struct control *control, const char *directory, int64_t grou
     if (in_place(control))
         return;
     if (control->listener >= 0)
-        close(control->listener);
+        guest_close_listener(control->listener);
     control->listener = -1;
     if (snprintf(control->path, sizeof control->path, "%s/%s", directory, PLACE_CONTROL) >= (int)sizeof address.sun_path) {
         tell_once(control, ENAMETOOLONG);
@@ -97,10 +92,11 @@ static void drop_client(struct control *control, struct control_client *client, 
         sessions_close(control->sessions, client->slot, now_ns);
     if (client->memory)
         sealed_unmap(client->memory, CLIENT_MEMORY_BYTES);
-    const int fds[] = {client->socket, client->bell, client->process};
-    for (int i = 0; i < 3; i++)
-        if (fds[i] >= 0)
-            close(fds[i]);
+    guest_close(client->socket);
+    if (client->bell >= 0)
+        close(client->bell);
+    if (client->process >= 0)
+        close(client->process);
     *client = (struct control_client){.state = CLIENT_FREE, .socket = -1, .bell = -1, .process = -1, .slot = -1};
     control->used--;
 }
@@ -113,7 +109,7 @@ void control_close(struct control *control)
     if (in_place(control))
         (void)unlink(control->path);
     if (control->listener >= 0)
-        close(control->listener);
+        guest_close_listener(control->listener);
     control->listener = -1;
 }
 
@@ -170,13 +166,13 @@ static void accept_client(struct control *control, uint64_t now_ns)
         if (control->clients[i].state == CLIENT_FREE)
             free_place = i;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length) != 0) {
-        close(fd);
+        guest_close(fd);
     } else if (!within_rate(control, who.uid, now_ns)) {
         say_refusal(control, fd, REFUSE_RATE, 1000, "this user connects too often");
-        close(fd);
+        guest_close(fd);
     } else if (free_place < 0 || connections_of(control, who.uid) >= CONTROL_MAX_A_USER) {
         say_refusal(control, fd, free_place < 0 ? REFUSE_FULL : REFUSE_QUOTA, 2000, "too many clients are connected");
-        close(fd);
+        guest_close(fd);
     } else {
         control->used++;
         control->clients[free_place] = (struct control_client){.state = CLIENT_SILENT,
@@ -292,8 +288,9 @@ static void hear_socket(struct control *control, struct control_client *client, 
         struct control_period period;
         char bytes[256];
     } packet;
-    ssize_t got = recv(client->socket, packet.bytes, sizeof packet.bytes, MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+    bool loaded;
+    ssize_t got = guest_receive(client->socket, packet.bytes, sizeof packet.bytes, &loaded);
+    if (got < 0 && !loaded && (errno == EAGAIN || errno == EINTR))
         return;
     bool marked = got >= 8 && packet.hello.magic == CONTROL_MAGIC;
     if (marked && client->state == CLIENT_SILENT && packet.hello.type == CONTROL_HELLO && got == (ssize_t)sizeof packet.hello) {
@@ -302,7 +299,7 @@ static void hear_socket(struct control *control, struct control_client *client, 
                got == (ssize_t)sizeof packet.period) {
         client->wish_ns = packet.period.period_ns;
     } else {
-        control->refused += got > 0; /* garbage; else it has hung up */
+        control->refused += got > 0 || loaded; /* garbage; else it has hung up */
         drop_client(control, client, now_ns);
     }
 }
