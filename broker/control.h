@@ -42,7 +42,8 @@ struct control {
     char path[108];
     int told; /* errno that the log has already */
     uint64_t min_period_ns;
-    int used; /* clients that are not free */
+    uint64_t deaf_until; /* no connection is accepted before */
+    int used;            /* clients that are not free */
     struct control_client clients[CONTROL_MAX_CLIENTS];
     struct control_rate rates[32];
     uint64_t refused;

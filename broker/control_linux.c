@@ -21,6 +21,7 @@
 
 static const uint64_t hear_every_ns = MS;
 static const uint64_t hello_within_ns = 1000 * MS;
+static const uint64_t accept_again_ns = 100 * MS;
 static const double connects_a_second = 100, connects_burst = 200;
 
 /* --- the socket ------------------------------------------------------------------------------------------------------- */
@@ -160,8 +161,10 @@ static void accept_client(struct control *control, uint64_t now_ns)
     struct ucred who;
     socklen_t length = sizeof who;
     int fd = accept4(control->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC), free_place = -1;
-    if (fd < 0)
+    if (fd < 0) { /* out of descriptors: the connection stays where it is, and would wake us again at once */
+        control->deaf_until = now_ns + accept_again_ns;
         return;
+    }
     for (int i = 0; i < CONTROL_MAX_CLIENTS && free_place < 0; i++)
         if (control->clients[i].state == CLIENT_FREE)
             free_place = i;
@@ -324,7 +327,7 @@ static void hear_bell(struct control *control, struct control_client *client, ui
 int control_poll_entries(struct control *control, struct pollfd *entries, uint64_t now_ns)
 {
     int count = 0;
-    if (control->listener >= 0) {
+    if (control->listener >= 0 && now_ns >= control->deaf_until) {
         control->owner[count] = -1;
         entries[count++] = (struct pollfd){.fd = control->listener, .events = POLLIN};
     }
@@ -366,7 +369,7 @@ void control_handle(struct control *control, const struct pollfd *entries, int c
 
 uint64_t control_next_wake(const struct control *control)
 {
-    uint64_t next = UINT64_MAX;
+    uint64_t next = control->deaf_until > 0 ? control->deaf_until : UINT64_MAX;
     for (int i = 0; control->used > 0 && i < CONTROL_MAX_CLIENTS; i++) {
         const struct control_client *client = &control->clients[i];
         if (client->state == CLIENT_FREE)
@@ -381,6 +384,8 @@ uint64_t control_next_wake(const struct control *control)
 
 void control_tend(struct control *control, uint64_t now_ns)
 {
+    if (now_ns >= control->deaf_until)
+        control->deaf_until = 0;
     for (int i = 0; control->used > 0 && i < CONTROL_MAX_CLIENTS; i++) {
         struct control_client *client = &control->clients[i];
         if (client->deaf_until > 0 && now_ns >= client->deaf_until)

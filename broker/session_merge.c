@@ -63,6 +63,7 @@ static void span_of_event(const struct layout_event *event, struct layout_span *
                                 .start_ns = event->start_ns,
                                 .updated_ns = event->start_ns,
                                 .devices = event->devices,
+                                .flags = event->flags & EVENT_NO_DEVICE ? SPAN_NO_DEVICE : 0,
                                 .value = event->value,
                                 .max = event->max};
     memcpy(out->job, event->job, sizeof out->job);
@@ -128,7 +129,8 @@ static void take_instant(struct sessions *sessions, int slot, const struct layou
     sessions_say(sessions, slot, &out, NULL);
 }
 
-static void take_events(struct sessions *sessions, int slot, uint64_t now_ns)
+/* Up to a time: events of a client come in the order of their times. */
+static void take_events(struct sessions *sessions, int slot, uint64_t until_ns, uint64_t now_ns)
 {
     struct session *session = &sessions->items[slot];
     const struct ring *ring = &session->memory.events;
@@ -148,6 +150,8 @@ static void take_events(struct sessions *sessions, int slot, uint64_t now_ns)
             missed++;
             continue;
         }
+        if (raw.event.mono_ns > until_ns)
+            break;
         switch (raw.event.type) {
         case EVENT_BEGIN: take_begin(sessions, slot, &raw.event, now_ns); break;
         case EVENT_END: take_end(sessions, slot, &raw.event, now_ns); break;
@@ -159,6 +163,13 @@ static void take_events(struct sessions *sessions, int slot, uint64_t now_ns)
     session->changed |= missed > 0;
     session->mirror.lost += missed;
     sessions->lost += missed;
+}
+
+void sessions_catch_up(struct sessions *sessions, int but, uint64_t until_ns, uint64_t now_ns)
+{
+    for (int slot = 0; slot < LAYOUT_SESSION_SLOTS; slot++)
+        if (slot != but && sessions->items[slot].open)
+            take_events(sessions, slot, until_ns, now_ns);
 }
 
 /* --- state ------------------------------------------------------------------------------------------------------------ */
@@ -296,7 +307,7 @@ void sessions_merge(struct sessions *sessions, int slot, uint64_t now_ns)
 {
     struct session *session = &sessions->items[slot];
     uint64_t dropped = word_get(&session->memory.counters->dropped);
-    take_events(sessions, slot, now_ns);
+    take_events(sessions, slot, UINT64_MAX, now_ns);
     take_states(sessions, slot, now_ns);
     if (session->behind)
         conclude(sessions, slot, now_ns);

@@ -79,7 +79,7 @@ void sessions_say_span(struct sessions *sessions, int slot, enum event_type type
 {
     struct layout_event event = {.mono_ns = mono_ns,
                                  .type = (uint32_t)type,
-                                 .flags = flags,
+                                 .flags = flags | (span->flags & SPAN_NO_DEVICE ? (uint32_t)EVENT_NO_DEVICE : 0),
                                  .span = span->id,
                                  .parent = span->parent,
                                  .devices = span->devices,
@@ -102,18 +102,77 @@ static void say_of_session(struct sessions *sessions, int slot, enum event_type 
 /* --- spans -----------------------------------------------------------------------------------------------------------------------
  */
 
-/* Spans of different sessions on one device: neither may take the device's numbers for its own. */
-static void mark_shared(struct sessions *sessions, int slot, struct layout_span *span)
+/* Spans of different sessions on one device share it: neither may take the device's numbers for its own. Times decide, since
+ * clients are read one after the other: a span that is still open here may have ended before the other began. So a span is compared
+ * with those that ended lately when it begins, and when it ends with these and with those that are open, once everybody has been
+ * read up to that moment. */
+
+static bool overlap(uint64_t start_a, uint64_t end_a, uint64_t start_b, uint64_t end_b)
+{
+    return start_a < end_b && start_b < end_a;
+}
+
+static void mark_ended(struct sessions *sessions, const struct recent_span *recent, uint64_t common)
+{
+    for (int i = 0; i < sessions->ended_count; i++)
+        if (sessions->ended[i].event.slot == (uint32_t)recent->slot && sessions->ended[i].event.span == recent->id)
+            sessions->ended[i].shared |= common;
+}
+
+/* Against what ended lately: marks both. */
+static void share_with_recent(struct sessions *sessions, int slot, struct layout_span *span, uint64_t end_ns)
+{
+    for (int i = 0; i < SESSIONS_RECENT; i++) {
+        const struct recent_span *recent = &sessions->recent[i];
+        uint64_t common = recent->devices & span_mask(span);
+        if (recent->end_ns == 0 || recent->slot == slot || !common ||
+            !overlap(span->start_ns, end_ns, recent->start_ns, recent->end_ns))
+            continue;
+        span->shared |= common;
+        mark_ended(sessions, recent, common);
+    }
+}
+
+/* Against what is open, when this one ends: marks both. */
+static void share_with_open(struct sessions *sessions, int slot, struct layout_span *span, uint64_t end_ns)
 {
     for (int other = 0; other < LAYOUT_SESSION_SLOTS; other++) {
         struct session *session = &sessions->items[other];
         for (uint32_t i = 0; other != slot && session->open && i < session->span_count; i++) {
             uint64_t common = span_mask(span) & span_mask(&session->spans[i].span);
-            session->changed |= (session->spans[i].span.shared | common) != session->spans[i].span.shared;
+            if (!common || session->spans[i].span.start_ns >= end_ns)
+                continue;
             session->spans[i].span.shared |= common;
             span->shared |= common;
         }
     }
+}
+
+/* For the mirror, while both are open; what is shared in the end is decided at the end. */
+static uint64_t shared_now(const struct sessions *sessions, int slot, const struct layout_span *span)
+{
+    uint64_t shared = span->shared;
+    for (int other = 0; other < LAYOUT_SESSION_SLOTS; other++) {
+        const struct session *session = &sessions->items[other];
+        for (uint32_t i = 0; other != slot && session->open && i < session->span_count; i++)
+            shared |= span_mask(span) & span_mask(&session->spans[i].span);
+    }
+    return shared;
+}
+
+static void show_anew(struct sessions *sessions, const struct layout_span *span)
+{
+    for (int other = 0; other < LAYOUT_SESSION_SLOTS; other++)
+        for (uint32_t i = 0; i < sessions->items[other].span_count; i++)
+            if (span_mask(span) & span_mask(&sessions->items[other].spans[i].span))
+                sessions->items[other].changed = true;
+}
+
+static void keep_recent(struct sessions *sessions, int slot, const struct layout_span *span, uint64_t end_ns)
+{
+    sessions->recent[sessions->recent_next] = (struct recent_span){
+        .slot = slot, .id = span->id, .start_ns = span->start_ns, .end_ns = end_ns, .devices = span_mask(span)};
+    sessions->recent_next = (sessions->recent_next + 1) % SESSIONS_RECENT;
 }
 
 void session_begin(struct sessions *sessions, int slot, const struct layout_span *span, uint32_t flags, uint64_t now_ns)
@@ -124,7 +183,9 @@ void session_begin(struct sessions *sessions, int slot, const struct layout_span
     struct session_span *fresh = &session->spans[session->span_count++];
     *fresh = (struct session_span){.span = *span, .told_value = span->value, .told_max = span->max, .told_ns = now_ns};
     fresh->span.shared = 0;
-    mark_shared(sessions, slot, &fresh->span);
+    share_with_recent(sessions, slot, &fresh->span, UINT64_MAX);
+    if (sessions->open_count > 1)
+        show_anew(sessions, &fresh->span);
     sessions->span_count++;
     sessions->edge = true;
     session->changed = true;
@@ -177,6 +238,11 @@ static void keep_ended(struct sessions *sessions, int slot, const struct session
 
 void session_end(struct sessions *sessions, int slot, int index, uint64_t end_ns, uint32_t flags, uint64_t now_ns)
 {
+    if (sessions->open_count > 1 && !sessions->catching_up) {
+        sessions->catching_up = true;
+        sessions_catch_up(sessions, slot, end_ns, now_ns);
+        sessions->catching_up = false;
+    }
     struct session *session = &sessions->items[slot];
     struct session_span span = session->spans[index];
     uint64_t ticket;
@@ -187,6 +253,12 @@ void session_end(struct sessions *sessions, int slot, int index, uint64_t end_ns
     sessions->edge = true;
     session->changed = true;
     session->mirror.ended++;
+    if (sessions->open_count > 1) {
+        share_with_recent(sessions, slot, &span.span, end_ns);
+        share_with_open(sessions, slot, &span.span, end_ns);
+        show_anew(sessions, &span.span);
+    }
+    keep_recent(sessions, slot, &span.span, end_ns);
     sessions_say_span(sessions, slot, EVENT_END, flags, &span.span, end_ns, &ticket);
     keep_ended(sessions, slot, &span, end_ns, ticket, now_ns);
 }
@@ -278,8 +350,11 @@ static void publish_mirror(struct sessions *sessions, int slot, uint64_t now_ns)
         if (session->gauges[i].updated_ns > 0)
             raw.session.gauges[raw.session.gauge_count++] = session->gauges[i];
     raw.session.span_count = session->span_count;
-    for (uint32_t i = 0; i < session->span_count; i++)
+    for (uint32_t i = 0; i < session->span_count; i++) {
         raw.session.spans[i] = session->spans[i].span;
+        if (sessions->open_count > 1)
+            raw.session.spans[i].shared = shared_now(sessions, slot, &session->spans[i].span);
+    }
     ring_publish(&sessions->entries[slot], raw.words);
     session->changed = false;
 }

@@ -6,7 +6,7 @@
 #include "broker/publish.h"
 #include "shm/client_memory.h"
 
-enum { SESSIONS_MAX_ENDED = 512, SESSIONS_ENDED_EACH = 128 };
+enum { SESSIONS_MAX_ENDED = 512, SESSIONS_ENDED_EACH = 128, SESSIONS_RECENT = 256 };
 
 /* One span that the broker believes in. */
 struct session_span {
@@ -45,12 +45,23 @@ struct ended_span {
     struct layout_gauge own[LAYOUT_SESSION_GAUGES]; /* reserved = the peak */
 };
 
+/* A span that ended lately: one that began before its end may still be on its way to us. */
+struct recent_span {
+    int slot;
+    uint64_t id;
+    uint64_t start_ns, end_ns; /* end 0 = none */
+    uint64_t devices;
+};
+
 struct sessions {
     struct publisher *publisher;
     struct ring entries[LAYOUT_SESSION_SLOTS];
     struct ring events;
     struct session items[LAYOUT_SESSION_SLOTS];
     struct ended_span ended[SESSIONS_MAX_ENDED];
+    struct recent_span recent[SESSIONS_RECENT];
+    int recent_next;
+    bool catching_up;
     int ended_count;
     int turn;     /* place in `ended` of the last one that was looked at */
     bool backlog; /* some of them could be summed up, but this call had done enough */
@@ -93,6 +104,8 @@ void sessions_say_span(struct sessions *sessions, int slot, enum event_type type
 void sessions_publish_usage(struct sessions *sessions, struct layout_event *event, uint64_t now_ns);
 /* Device slots that exist, as far as a span can name them. */
 uint64_t sessions_devices(const struct sessions *sessions);
+/* Reads the events of all sessions but one, as far as they are of before a time. */
+void sessions_catch_up(struct sessions *sessions, int but, uint64_t until_ns, uint64_t now_ns);
 void session_begin(struct sessions *sessions, int slot, const struct layout_span *span, uint32_t flags, uint64_t now_ns);
 void session_end(struct sessions *sessions, int slot, int index, uint64_t end_ns, uint32_t flags, uint64_t now_ns);
 /* Devices of a span as a mask: all where it names none. */

@@ -107,6 +107,7 @@ bool annotator_say(gputap *tap, struct annotator *a, enum event_type type, const
     raw.event.span = span->id;
     raw.event.parent = span->parent;
     raw.event.devices = device_mask(tap, open);
+    raw.event.flags = open->device_count > 0 && !raw.event.devices ? EVENT_NO_DEVICE : 0;
     raw.event.value = span->value;
     raw.event.max = span->max;
     raw.event.start_ns = span->start_ns + (uint64_t)a->clock_offset;

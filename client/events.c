@@ -102,7 +102,7 @@ static void event_public(gputap *tap, const struct cursor_found *found, const st
     out->generation = from->generation;
     out->pid = from->pid;
     out->uid = from->uid;
-    out->device_count = session_devices(&numbers, from->devices, out->devices);
+    out->device_count = from->flags & EVENT_NO_DEVICE ? -1 : session_devices(&numbers, from->devices, out->devices);
     out->span = from->span;
     out->parent = from->parent;
     out->mono_ns = from->mono_ns;

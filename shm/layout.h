@@ -318,7 +318,8 @@ enum event_type {
 };
 enum event_flag {
     EVENT_ABANDONED = 1, /* END: its client went away without ending it */
-    EVENT_RECOVERED = 2  /* BEGIN, END: events were lost, and this one was concluded from the state that the client keeps */
+    EVENT_RECOVERED = 2, /* BEGIN, END: events were lost, and this one was concluded from the state that the client keeps */
+    EVENT_NO_DEVICE = 8  /* its span has SPAN_NO_DEVICE: devices 0 does not mean all */
 };
 
 /* Numbers of one device over an interval; NaN = unknown. See usage.h. */

@@ -219,6 +219,70 @@ static void overlap_of_two_sessions_on_a_device_is_told_to_both(void)
     sessions_end(&f);
 }
 
+static void say_whole(struct fake_client *client, uint64_t id, uint64_t start_ns, uint64_t end_ns)
+{
+    struct layout_span span = fake_span(id, "n", start_ns);
+    fake_say(client, EVENT_BEGIN, &span, start_ns);
+    fake_say(client, EVENT_END, &span, end_ns);
+}
+
+static bool told_shared(const struct fake_client *client, uint64_t id)
+{
+    bool shared = false;
+    struct layout_event event;
+    uint64_t place = f.next_event;
+    while (sessions_event(&f, &event))
+        if (event.type == EVENT_USAGE && event.slot == (uint32_t)client->slot && event.span == id)
+            shared = (event.usage.flags & USAGE_SHARED) != 0;
+    f.next_event = place;
+    return shared;
+}
+
+/* Clients are read one after the other, and late: what is shared must not depend on that. */
+static void times_and_not_the_order_of_reading_say_what_is_shared(void)
+{
+    sessions_start(&f, 1);
+    fake_attach(&f, &a, "x");
+    fake_attach(&f, &b, "y");
+    uint64_t t = now() - SECOND, ms = SECOND / 1000;
+    say_whole(&a, 1, t + 0 * ms, t + 10 * ms); /* in turns */
+    say_whole(&b, 1, t + 11 * ms, t + 20 * ms);
+    say_whole(&a, 2, t + 21 * ms, t + 30 * ms);
+    say_whole(&b, 2, t + 31 * ms, t + 40 * ms);
+    say_whole(&a, 3, t + 50 * ms, t + 60 * ms); /* one ends in the other */
+    say_whole(&b, 3, t + 59 * ms, t + 70 * ms);
+    say_whole(&b, 4, t + 80 * ms, t + 81 * ms); /* one inside the other */
+    say_whole(&a, 4, t + 79 * ms, t + 90 * ms);
+    merge(&b);
+    merge(&a);
+    sessions_sum_up(&f.sessions, &f.devices, now() + 10 * SECOND, SECOND);
+    for (uint64_t id = 1; id <= 2; id++) {
+        CU_ASSERT_FALSE(told_shared(&a, id));
+        CU_ASSERT_FALSE(told_shared(&b, id));
+    }
+    for (uint64_t id = 3; id <= 4; id++) {
+        CU_ASSERT(told_shared(&a, id));
+        CU_ASSERT(told_shared(&b, id));
+    }
+    sessions_end(&f);
+}
+
+static void span_whose_devices_are_gone_is_not_of_all(void)
+{
+    struct layout_session mirror;
+    sessions_start(&f, 2);
+    fake_attach(&f, &a, "x");
+    struct layout_event event = {.mono_ns = now(), .type = EVENT_BEGIN, .flags = EVENT_NO_DEVICE, .span = 32, .start_ns = now()};
+    uint64_t words[sizeof event / 8];
+    memcpy(words, &event, sizeof words);
+    ring_publish(&a.view.events, words);
+    merge(&a);
+    sessions_mirror(&f, a.slot, &mirror);
+    CU_ASSERT_EQUAL(mirror.spans[0].flags, SPAN_NO_DEVICE);
+    CU_ASSERT_EQUAL(next_of_type(EVENT_BEGIN).flags, EVENT_NO_DEVICE);
+    sessions_end(&f);
+}
+
 static void lost_events_are_counted_and_concluded_from_the_state(void)
 {
     struct layout_session mirror;
@@ -495,6 +559,8 @@ TESTS({"span_is_seen_while_open_and_told_when_over", span_is_seen_while_open_and
       {"spans_of_a_client_that_goes_are_abandoned", spans_of_a_client_that_goes_are_abandoned},
       {"slot_rests_a_second_and_its_generation_grows", slot_rests_a_second_and_its_generation_grows},
       {"overlap_of_two_sessions_on_a_device_is_told_to_both", overlap_of_two_sessions_on_a_device_is_told_to_both},
+      {"times_and_not_the_order_of_reading_say_what_is_shared", times_and_not_the_order_of_reading_say_what_is_shared},
+      {"span_whose_devices_are_gone_is_not_of_all", span_whose_devices_are_gone_is_not_of_all},
       {"lost_events_are_counted_and_concluded_from_the_state", lost_events_are_counted_and_concluded_from_the_state},
       {"begin_that_was_lost_is_told_from_the_end_or_the_state", begin_that_was_lost_is_told_from_the_end_or_the_state},
       {"nonsense_is_rejected_and_counted", nonsense_is_rejected_and_counted},
