@@ -139,8 +139,9 @@ class Sessions(PythonCase):
             def run():
                 with self.session.span("thread") as span:
                     found.append(span._parent_id() == span.id)
-                    self.see("main thread", "thread")
-                    found.append(self.mirror().spans[1].parent)
+                    # by its number: the span of the thread before may be on show for a moment yet
+                    seen = wait_for(lambda: [s for s in self.spans() if s.id == span.id], what="the span of this thread")
+                    found.append(seen[0].parent)
             for context in (None, contextvars.copy_context()):
                 thread = threading.Thread(target=run if context is None else lambda: context.run(run))
                 thread.start()
