@@ -17,7 +17,7 @@
 #define LAYOUT_MAGIC "GPUTAP1\n"
 enum {
     LAYOUT_ABI_MAJOR = 1,
-    LAYOUT_ABI_MINOR = 1,
+    LAYOUT_ABI_MINOR = 2,
     LAYOUT_ENDIAN = 0x01020304,
     LAYOUT_HEADER_BYTES = 4096,
     LAYOUT_MAX_REGIONS = 64,
@@ -35,7 +35,8 @@ enum {
     LAYOUT_SESSION_SPANS = 32,
     LAYOUT_SESSION_GAUGES = 16,
     LAYOUT_SPAN_DEVICES = 64, /* a span's devices are a bit mask over the first slots */
-    LAYOUT_EVENT_DEPTH = 8192
+    LAYOUT_EVENT_DEPTH = 8192,
+    LAYOUT_PROCESS_ROWS = 64
 };
 
 /* States of a segment; the numbers are the layout's. */
@@ -51,7 +52,8 @@ enum region_type {
     REGION_SCHEMA = 7,   /* JSON text, element_size bytes */
     REGION_PROVIDER = 8, /* count entry rings of struct layout_provider */
     REGION_SESSION = 9,  /* since 1.1: count entry rings of struct layout_session */
-    REGION_EVENT = 10    /* since 1.1: one ring of struct layout_event */
+    REGION_EVENT = 10,   /* since 1.1: one ring of struct layout_event */
+    REGION_PROCESS = 11  /* since 1.2: one entry ring of struct layout_process_table a device slot */
 };
 enum region_index { REGION_OF_DEVICES = 0, REGION_OF_HOST = 1 };
 
@@ -359,6 +361,41 @@ struct layout_event {
     };
 };
 _Static_assert(sizeof(struct layout_event) == 248, "event layout");
+
+/* --- processes (since 1.2) -------------------------------------------------------------------------------------------- */
+
+/* A process that holds a device. Never a command line: comm and numbers only. */
+struct layout_process {
+    uint32_t pid, uid;
+    uint32_t flags;     /* enum process_flag */
+    uint32_t sharers;   /* other processes that hold the same allocations (after a fork); they have no row for these */
+    uint64_t start_ms;  /* Unix milliseconds: tells two users of one pid apart; 0 = unknown */
+    uint64_t vram, gtt; /* bytes; UINT64_MAX = unknown */
+    double gfx_busy, compute_busy, copy_busy, encode_busy, decode_busy, media_busy; /* % of one engine; NaN = unknown */
+    char comm[16];
+    char container[16]; /* first 12 digits of the container's id, or a short name; empty = none */
+    uint64_t reserved[1];
+};
+enum process_flag {
+    PROCESS_KFD = 1,    /* known to the compute driver */
+    PROCESS_PARTIAL = 2 /* not all of it could be read: the numbers are at least so much */
+};
+_Static_assert(sizeof(struct layout_process) == 128, "process layout");
+
+/* The processes of one device: the largest by VRAM, then GTT, then busy; the rest summed up. Published when it changes, at most
+ * once a tick. */
+struct layout_process_table {
+    uint64_t updated_ns; /* monotonic, of the scan; 0 = never */
+    uint32_t count;      /* rows that follow */
+    uint32_t others;     /* processes beyond them */
+    uint64_t others_vram, others_gtt;
+    uint32_t flags;  /* enum process_table_flag */
+    uint32_t hidden; /* processes of other users whose files may not be read */
+    uint64_t reserved[11];
+    struct layout_process rows[LAYOUT_PROCESS_ROWS];
+};
+enum process_table_flag { PROCESS_TABLE_PARTIAL = 1 /* processes may be missing */ };
+_Static_assert(sizeof(struct layout_process_table) == 128 + LAYOUT_PROCESS_ROWS * sizeof(struct layout_process), "table layout");
 
 /* Bytes of a ring slot that holds `payload` bytes and a stamp, rounded up to whole lines. */
 #define LAYOUT_SLOT_BYTES(payload) ((uint32_t)(((payload) + 8 + 63) / 64 * 64))

@@ -78,6 +78,7 @@ struct segment_view {
     struct layout_region host, host_front, host_ring, host_coarse;
     struct layout_region stats, schema, provider;
     struct layout_region session, event; /* count 0 in a segment of ABI 1.0 */
+    struct layout_region process;        /* count 0 before ABI 1.2 */
 };
 
 enum view_error { VIEW_OK = 0, VIEW_EVERSION = -1, VIEW_ECORRUPT = -2, VIEW_EINIT = -3 };

@@ -29,6 +29,7 @@ static const struct wanted wanted_regions[] = {
     {REGION_PROVIDER, 0, true, LAYOUT_SLOT_BYTES(sizeof(struct layout_provider)), PLACE(provider)},
     {REGION_SESSION, 0, true, LAYOUT_SLOT_BYTES(sizeof(struct layout_session)), PLACE(session)},
     {REGION_EVENT, 0, true, LAYOUT_SLOT_BYTES(sizeof(struct layout_event)), PLACE(event)},
+    {REGION_PROCESS, 0, true, LAYOUT_SLOT_BYTES(sizeof(struct layout_process_table)), PLACE(process)},
 };
 
 static bool power_of_two(uint32_t value) { return value != 0 && (value & (value - 1)) == 0; }
@@ -61,7 +62,7 @@ static bool take_region(struct segment_view *view, const struct layout_header *h
         return true;
     }
     memset((char *)view + want->place, 0, sizeof(struct layout_region));
-    return want->type >= REGION_SESSION; /* came with ABI 1.1: a segment without it is sound, and the count is 0 */
+    return want->type >= REGION_SESSION; /* came with ABI 1.1 and later: a segment without it is sound, and the count is 0 */
 }
 
 static int check_header(const struct layout_header *header, size_t bytes, char *message, size_t size)
@@ -92,7 +93,8 @@ static bool same_counts(const struct segment_view *view)
 {
     uint32_t devices = view->device.count;
     return view->device_front.count == devices && view->device_ring.count == devices && view->device_coarse.count == devices &&
-           view->host.count == 1 && view->host_ring.count == 1 && view->host_front.count == 1 && view->host_coarse.count == 1;
+           (view->process.count == 0 || view->process.count == devices) && view->host.count == 1 && view->host_ring.count == 1 &&
+           view->host_front.count == 1 && view->host_coarse.count == 1;
 }
 
 int segment_view(struct segment_view *view, void *memory, size_t bytes, char *message, size_t message_size)
@@ -169,6 +171,7 @@ void view_entry(const struct segment_view *view, enum region_type type, uint32_t
     case REGION_STATS: bind_element(view, &view->stats, NULL, index, sizeof(struct layout_stats), out); break;
     case REGION_SESSION: bind_element(view, &view->session, NULL, index, sizeof(struct layout_session), out); break;
     case REGION_EVENT: bind_element(view, &view->event, NULL, index, sizeof(struct layout_event), out); break;
+    case REGION_PROCESS: bind_element(view, &view->process, NULL, index, sizeof(struct layout_process_table), out); break;
     default: bind_element(view, &view->provider, NULL, index, sizeof(struct layout_provider), out); break;
     }
 }

@@ -50,6 +50,7 @@ static void plan_make(struct plan *plan, const struct segment_config *config)
     plan_rings(plan, REGION_PROVIDER, 0, config->provider_slots, LAYOUT_ENTRY_DEPTH, sizeof(struct layout_provider));
     plan_rings(plan, REGION_SESSION, 0, LAYOUT_SESSION_SLOTS, LAYOUT_ENTRY_DEPTH, sizeof(struct layout_session));
     plan_rings(plan, REGION_EVENT, 0, 1, LAYOUT_EVENT_DEPTH, sizeof(struct layout_event));
+    plan_rings(plan, REGION_PROCESS, 0, config->device_slots, LAYOUT_ENTRY_DEPTH, sizeof(struct layout_process_table));
     plan_add(plan, REGION_SCHEMA, 0, 1, 0, (uint32_t)metrics_schema_json(NULL, 0), schema);
 }
 
@@ -78,6 +79,7 @@ static size_t region_payload_words(uint16_t type)
     case REGION_STATS: return LAYOUT_WORDS(sizeof(struct layout_stats));
     case REGION_SESSION: return LAYOUT_WORDS(sizeof(struct layout_session));
     case REGION_EVENT: return LAYOUT_WORDS(sizeof(struct layout_event));
+    case REGION_PROCESS: return LAYOUT_WORDS(sizeof(struct layout_process_table));
     default: return LAYOUT_WORDS(sizeof(struct layout_provider));
     }
 }
