@@ -22,11 +22,13 @@ static void on_signal(int number)
 
 static void on_resize(int number) { (void)number; } /* only to end the wait, so that the table is drawn anew */
 
-static void catch_signal(int number, void (*handler)(int))
+/* Signals that do not end the program let a write that they came upon go on: cut short, it would count as failed. */
+static void catch_signal(int number, void (*handler)(int), int flags)
 {
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = handler;
+    action.sa_flags = flags;
     sigemptyset(&action.sa_mask);
     (void)sigaction(number, &action, NULL);
 }
@@ -35,10 +37,10 @@ bool terminal_is(FILE *stream) { return isatty(fileno(stream)) != 0; }
 
 void terminal_catch_signals(void)
 {
-    catch_signal(SIGINT, on_signal);
-    catch_signal(SIGTERM, on_signal);
-    catch_signal(SIGHUP, on_signal);
-    catch_signal(SIGPIPE, SIG_IGN); /* a closed pipe shows as a failed write */
+    catch_signal(SIGINT, on_signal, 0);
+    catch_signal(SIGTERM, on_signal, 0);
+    catch_signal(SIGHUP, on_signal, 0);
+    catch_signal(SIGPIPE, SIG_IGN, 0); /* a closed pipe shows as a failed write */
 }
 
 /* Alternate screen, no cursor; keys come at once and are not echoed. */
@@ -65,8 +67,8 @@ void terminal_enter(void)
     if (tcgetattr(STDIN_FILENO, &before) != 0)
         return;
     terminal_catch_signals();
-    catch_signal(SIGTSTP, on_signal);
-    catch_signal(SIGWINCH, on_resize);
+    catch_signal(SIGTSTP, on_signal, SA_RESTART);
+    catch_signal(SIGWINCH, on_resize, SA_RESTART);
     entered = true;
     take_screen();
 }

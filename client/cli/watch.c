@@ -165,6 +165,13 @@ static bool report_change(int bits, bool was_running)
     return running;
 }
 
+/* The signal that asked for the end may have cut a write short: that is no failure. */
+static int end_asked(void)
+{
+    clearerr(stdout);
+    return EXIT_FINE;
+}
+
 static int watch(gputap *tap, const struct cli *cli, bool screen)
 {
     uint64_t tick = 0;
@@ -172,7 +179,7 @@ static int watch(gputap *tap, const struct cli *cli, bool screen)
     for (long shown = 0; !terminal_quit();) {
         int result = gputap_wait(tap, &tick, WATCH_SLICE_MS), bits = gputap_status(tap);
         if (terminal_quit())
-            break;
+            return end_asked();
         if (screen)
             draw(tap, cli, bits);
         else
@@ -182,13 +189,13 @@ static int watch(gputap *tap, const struct cli *cli, bool screen)
         if (!screen && !cli->json)
             print_line(tap, cli);
         else if (cli->json && cli_print_snapshot(tap, cli) != EXIT_FINE)
-            return EXIT_FAILED;
+            return terminal_quit() ? end_asked() : EXIT_FAILED;
         if (!screen && (fflush(stdout) != 0 || ferror(stdout)))
-            return EXIT_FAILED;
+            return terminal_quit() ? end_asked() : EXIT_FAILED;
         if (cli->count > 0 && ++shown >= cli->count)
-            break;
+            return EXIT_FINE;
     }
-    return EXIT_FINE;
+    return end_asked();
 }
 
 int cli_watch(const struct cli *cli)

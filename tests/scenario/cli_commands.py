@@ -1,6 +1,7 @@
 """What the command line prints and how it ends, with a broker, without one, and with a broken one."""
 import json
 import os
+import pathlib
 import pty
 import re
 import select
@@ -228,6 +229,47 @@ class OnATerminal(Cli):
             time.sleep(0.3)
             process.send_signal(signal.SIGINT)
         self.check(end)
+
+    def blocked_watch(self):
+        """A watch whose terminal takes no more, as one behind a stalled connection."""
+        self.broker()
+        master, slave = pty.openpty()
+        self.addCleanup(os.close, master)
+        process = subprocess.Popen([str(BIN / "gputap"), "watch"], stdin=slave, stdout=slave, env=self.env, start_new_session=True)
+        os.close(slave)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        state = pathlib.Path("/proc/%d/syscall" % process.pid)
+        if not os.access(state, os.R_OK):
+            self.skipTest("the system calls of a process cannot be looked at")
+        write = {"x86_64": "1", "aarch64": "64"}.get(os.uname().machine)
+        harness.wait_for(lambda: state.read_text().split()[0] == write and not time.sleep(0.3) and state.read_text().split()[0] == write,
+                         30, what="a write that blocks")
+        return process, master
+
+    def drain(self, master, until):
+        while not until():
+            if select.select([master], [], [], 0.05)[0]:
+                try:
+                    os.read(master, 65536)
+                except OSError:
+                    return
+
+    def test_a_resize_while_the_terminal_is_blocked_is_no_failed_write(self):
+        process, master = self.blocked_watch()
+        process.send_signal(signal.SIGWINCH)
+        end = time.monotonic() + 1
+        self.drain(master, lambda: time.monotonic() > end)
+        process.send_signal(signal.SIGINT)
+        self.drain(master, lambda: process.poll() is not None)
+        self.assertEqual(process.wait(10), 0)
+
+    def test_an_interrupt_ends_a_watch_whose_terminal_is_blocked(self):
+        process, master = self.blocked_watch()
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+        self.drain(master, lambda: process.poll() is not None)
+        self.assertEqual(process.wait(10), 0)
 
 
 if __name__ == "__main__":
