@@ -35,24 +35,35 @@ class Segment:
         offset, _, _, size, _ = self.regions[SCHEMA, 0]
         self.schema = json.loads(d[offset:offset + size])
 
-    def _entry(self, kind, element):
-        """Newest of a ring of depth 2, or None."""
-        offset, _, stride, size, depth = self.regions[kind, 0]
+    def _record(self, kind, index, element, back=0):
+        """Where the payload of a ring's newest record begins, or of the one `back` before it, and the bytes of a slot; None if there
+        is none, or it was being written when the file was copied."""
+        offset, _, stride, size, depth = self.regions[kind, index]
         base = offset + element * stride
         first, head = struct.unpack_from("<Q", self.data, base)[0], struct.unpack_from("<Q", self.data, base + 64)[0]
-        if first == head:
+        if back >= (head - first) % 2 ** 64:
             return None
-        ticket = (head - 1) % 2 ** 64
+        ticket = (head - 1 - back) % 2 ** 64
         at = base + 128 + (ticket % depth) * size
         stamp = struct.unpack_from("<Q", self.data, at)[0]
-        return self.data[at + 8:at + size] if stamp == (2 * ticket + 2) % 2 ** 64 else None
+        return (at + 8, size) if stamp == (2 * ticket + 2) % 2 ** 64 else None
+
+    def _entry(self, kind, element):
+        """Newest of a ring of depth 2, or None."""
+        found = self._record(kind, 0, element) or self._record(kind, 0, element, 1)
+        return self.data[found[0]:found[0] + found[1] - 8] if found else None
 
     def snapshot(self, device):
-        """{metric: value or None}, with tick, state and generation; device None is the host. None if nothing is there yet."""
+        """{metric: value or None}, with tick, state and generation; device None is the host. None if nothing is there yet. A front
+        that was being written when the file was copied is passed over for the ring, as every reader does."""
         index, table, element = (1, "host", 0) if device is None else (0, "gpu", device)
         offset, _, stride, _, _ = self.regions[FRONT, index]
-        words = struct.unpack_from("<64Q", self.data, offset + element * stride)
-        reals = struct.unpack_from("<64d", self.data, offset + element * stride)
+        at = offset + element * stride
+        if struct.unpack_from("<Q", self.data, at)[0] % 2:
+            found = self._record(RING, index, element) or self._record(RING, index, element, 1)
+            at = found[0] - 8 if found else at
+        words = struct.unpack_from("<64Q", self.data, at)
+        reals = struct.unpack_from("<64d", self.data, at)
         if words[0] % 2 or words[1] == 0:
             return None
         out = {"tick": words[1], "mono_ns": words[2], "state": DEVICE_STATES[words[7] & 255], "generation": words[7] >> 32,
