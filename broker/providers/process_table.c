@@ -1,0 +1,175 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker/providers/process_scan.h"
+
+/* A row being summed up. Its process owns the clients: of those who share one, the lowest pid. */
+struct row {
+    struct layout_process facts;
+    double busy[FDINFO_ENGINES];
+    bool known[FDINFO_ENGINES];
+};
+
+static const struct scan_process *process_of(const struct process_scan *scan, uint32_t pid)
+{
+    int low = 0, high = scan->process_count;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (scan->processes[middle].pid < pid)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < scan->process_count && scan->processes[low].pid == pid ? &scan->processes[low] : NULL;
+}
+
+/* The lowest pid that holds the client, 0 for none, and how many other processes do. */
+static uint32_t owner_of(const struct process_scan *scan, int client, uint32_t *sharers)
+{
+    uint32_t owner = 0, last = 0;
+    *sharers = 0;
+    for (int i = 0; i < scan->holder_count; i++) {
+        const struct scan_holder *holder = &scan->holders[i];
+        if (holder->client != client)
+            continue;
+        *sharers += last != 0 && holder->pid != last; /* a process's descriptors lie side by side */
+        owner = owner == 0 || holder->pid < owner ? holder->pid : owner;
+        last = holder->pid;
+    }
+    return owner;
+}
+
+static struct row *row_of(struct row **rows, int *count, uint32_t pid)
+{
+    for (int i = 0; i < *count; i++)
+        if ((*rows)[i].facts.pid == pid)
+            return &(*rows)[i];
+    struct row *grown = realloc(*rows, (size_t)(*count + 1) * sizeof *grown);
+    if (!grown)
+        abort();
+    *rows = grown;
+    struct row *row = &grown[(*count)++];
+    memset(row, 0, sizeof *row);
+    row->facts.pid = pid;
+    row->facts.uid = UINT32_MAX;
+    row->facts.vram = row->facts.gtt = UINT64_MAX;
+    return row;
+}
+
+static void add_bytes(uint64_t *sum, bool known, uint64_t bytes)
+{
+    if (!known)
+        return;
+    uint64_t before = *sum == UINT64_MAX ? 0 : *sum;
+    *sum = bytes < UINT64_MAX - 1 - before ? before + bytes : UINT64_MAX - 1;
+}
+
+static void add_client(struct row *row, const struct scan_client *client, uint32_t sharers)
+{
+    row->facts.sharers = row->facts.sharers > sharers ? row->facts.sharers : sharers;
+    add_bytes(&row->facts.vram, client->info.has_vram, client->info.vram);
+    add_bytes(&row->facts.gtt, client->info.has_gtt, client->info.gtt);
+    for (int i = 0; i < FDINFO_ENGINES; i++)
+        if (!isnan(client->busy[i])) {
+            row->known[i] = true;
+            row->busy[i] += client->busy[i];
+        }
+}
+
+/* Of several engines of a kind the busiest, never more than all of one. */
+static void busy_by_kind(const double *busy, const bool *known, double out[FDINFO_KINDS])
+{
+    for (int kind = 0; kind < FDINFO_KINDS; kind++)
+        out[kind] = (double)NAN;
+    for (int i = 0; i < FDINFO_ENGINES; i++) {
+        double *kind = &out[fdinfo_engine_kind(i)];
+        double share = busy[i] < 100 ? busy[i] : 100;
+        if (known[i] && !(*kind >= share))
+            *kind = share;
+    }
+}
+
+static void finish_row(const struct process_scan *scan, struct row *row)
+{
+    double kinds[FDINFO_KINDS];
+    const struct scan_process *process = process_of(scan, row->facts.pid);
+    busy_by_kind(row->busy, row->known, kinds);
+    row->facts.gfx_busy = kinds[FDINFO_GFX];
+    row->facts.compute_busy = kinds[FDINFO_COMPUTE];
+    row->facts.copy_busy = kinds[FDINFO_COPY];
+    row->facts.encode_busy = kinds[FDINFO_ENCODE];
+    row->facts.decode_busy = kinds[FDINFO_DECODE];
+    row->facts.media_busy = kinds[FDINFO_MEDIA];
+    if (!process)
+        return;
+    row->facts.uid = process->uid;
+    row->facts.start_ms = process->start_ms;
+    row->facts.flags |= process->hidden ? PROCESS_PARTIAL : 0;
+    memcpy(row->facts.comm, process->comm, sizeof row->facts.comm);
+    memcpy(row->facts.container, process->container, sizeof row->facts.container);
+}
+
+static uint64_t bytes_or_none(uint64_t bytes) { return bytes == UINT64_MAX ? 0 : bytes; }
+
+static int compare_rows(const void *a, const void *b)
+{
+    const struct layout_process *left = &((const struct row *)a)->facts, *right = &((const struct row *)b)->facts;
+    uint64_t keys[2][2] = {{bytes_or_none(left->vram), bytes_or_none(left->gtt)},
+                           {bytes_or_none(right->vram), bytes_or_none(right->gtt)}};
+    for (int i = 0; i < 2; i++)
+        if (keys[0][i] != keys[1][i])
+            return keys[0][i] < keys[1][i] ? 1 : -1;
+    double busy = (left->gfx_busy > 0 ? left->gfx_busy : 0) - (right->gfx_busy > 0 ? right->gfx_busy : 0);
+    return busy != 0 ? (busy < 0 ? 1 : -1) : (left->pid > right->pid) - (left->pid < right->pid);
+}
+
+static void put_rows(struct row *rows, int count, struct layout_process_table *table)
+{
+    if (count > 0)
+        qsort(rows, (size_t)count, sizeof *rows, compare_rows);
+    for (int i = 0; i < count; i++) {
+        if (i < LAYOUT_PROCESS_ROWS) {
+            table->rows[i] = rows[i].facts;
+            table->count++;
+            continue;
+        }
+        table->others++;
+        add_bytes(&table->others_vram, rows[i].facts.vram != UINT64_MAX, rows[i].facts.vram);
+        add_bytes(&table->others_gtt, rows[i].facts.gtt != UINT64_MAX, rows[i].facts.gtt);
+    }
+}
+
+void process_table_fill(const struct process_scan *scan, int device, uint64_t now_ns, struct layout_process_table *table,
+                        struct device_load *load)
+{
+    double busy[FDINFO_ENGINES] = {0};
+    bool known[FDINFO_ENGINES] = {false};
+    struct row *rows = NULL;
+    int count = 0;
+    memset(table, 0, sizeof *table);
+    memset(load, 0, sizeof *load);
+    for (int i = 0; i < scan->client_count; i++) {
+        const struct scan_client *client = &scan->clients[i];
+        uint32_t sharers, owner = client->used && client->device == device && client->read_ns ? owner_of(scan, i, &sharers) : 0;
+        if (owner == 0)
+            continue;
+        add_client(row_of(&rows, &count, owner), client, sharers);
+        load->vram_known = load->vram_known || client->info.has_vram;
+        load->vram += client->info.has_vram ? client->info.vram : 0;
+        for (int engine = 0; engine < FDINFO_ENGINES; engine++)
+            if (!isnan(client->busy[engine])) {
+                known[engine] = true;
+                busy[engine] += client->busy[engine];
+            }
+    }
+    for (int i = 0; i < count; i++)
+        finish_row(scan, &rows[i]);
+    busy_by_kind(busy, known, load->busy);
+    load->processes = (uint32_t)count;
+    put_rows(rows, count, table);
+    free(rows);
+    table->updated_ns = now_ns;
+    table->hidden = scan->hidden;
+    table->flags = scan->hidden || scan->overflow || !scan->complete ? PROCESS_TABLE_PARTIAL : 0;
+}
