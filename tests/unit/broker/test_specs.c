@@ -39,6 +39,7 @@ static void no_answer_rather_than_a_wrong_one(void)
     expect(PCI_VENDOR_AMD, 0x744c, 0xee, "AMD GPU 1002:744c", "none");
     expect(PCI_VENDOR_AMD, 0x73ff, 0xee, "AMD Radeon RX 6600T", "none"); /* not the RX 6600 */
     expect(PCI_VENDOR_AMD, 0x687f, 0xc1, "AMD Radeon RX Vega", "none");
+    expect(PCI_VENDOR_AMD, 0x687f, 0xc1, "AMD Radeon RX Vega 56 or Vega 64", "none");
     expect(PCI_VENDOR_AMD, 0x7480, 0, "AMD GPU 1002:7480", "none"); /* a revision that could not be read is not 00 */
     expect(PCI_VENDOR_AMD, 0x7499, 0xc1, "AMD GPU 1002:7499", "none");
     expect(PCI_VENDOR_AMD, 0x6818, 0, "AMD Radeon HD 7800 Series", "none");
