@@ -21,6 +21,7 @@ static void revision_tells_cards_of_one_id_apart(void)
     expect(PCI_VENDOR_AMD, 0x744c, 0xc8, "AMD Radeon RX 7900 XT/7900 XTX/7900M", "AMD Radeon RX 7900 XTX");
     expect(PCI_VENDOR_AMD, 0x744c, 0xcc, "AMD Radeon RX 7900 XT/7900 XTX/7900M", "AMD Radeon RX 7900 XT");
     expect(PCI_VENDOR_AMD, 0x744c, 0xcc, "AMD Radeon RX 7900 XTX", "AMD Radeon RX 7900 XT"); /* before the name */
+    expect(PCI_VENDOR_AMD, 0x7590, 0xc1, "AMD GPU 1002:7590", "AMD Radeon RX 9060 XT LP");   /* only its name is known */
 }
 
 static void name_tells_them_apart_where_the_revision_does_not(void)
