@@ -43,6 +43,8 @@ class SpecsTable(Scenario):
         self.assertRegex(self.table["updated"], r"^\d{4}-\d\d-\d\d$")
         self.assertIsInstance(self.table["pending"], list)
         self.assertTrue(any("dense" in line for line in self.table["comment"]))
+        for arch, rates in self.table["rates"].items():
+            self.assertRegex(rates["source"], r"^https?://\S+$", arch)
         for arch, formats in self.table["formats"].items():
             self.assertRegex(formats, r"^[+-]{%d}$" % len(FORMATS), arch)
             self.assertEqual(formats[0], "+", arch)
@@ -68,7 +70,8 @@ class SpecsTable(Scenario):
             self.assertRegex(row["name"], r"^(AMD|NVIDIA|Intel) [A-Za-z0-9 /+.-]+$")  # goes into C as it is
             self.assertEqual(row["name"].split()[0].lower(), row["vendor"])
             self.assertRegex(row["name_match"], r"^[A-Za-z0-9][A-Za-z0-9 -]*$")
-            self.assertRegex(row["source"], r"^https?://[a-z0-9.-]+\.[a-z]+/\S+$")
+            for key in ("source", "quoted_at"):
+                self.assertRegex(row.get(key, row["source"]), r"^https?://[a-z0-9.-]+\.[a-z]+/\S+$")
             self.assertLess(len(row["name"]), 96)
             self.assertRegex(row.get("memory_type", ""), r"^[A-Z0-9a-zX]{0,15}$")
             for revision in row.get("revision", []):
