@@ -60,7 +60,7 @@ esac
 build=build/release
 is_built() {
     [ -x $build/bin/gputapd ] && [ -x $build/bin/gputap-bridge ] && [ -f $build/.built ] &&
-        [ -z "$(find CMakeLists.txt shm client broker bridge web -newer $build/.built -type f -print -quit)" ]
+        [ -z "$(find CMakeLists.txt cmake data shm client broker bridge web -newer $build/.built -type f -print -quit)" ]
 }
 build() {
     scripts/install-deps.sh gcc libc6-dev cmake ninja-build pkg-config libwebsockets-dev libjansson-dev libdrm-dev zlib1g-dev

@@ -14,7 +14,8 @@ struct asset {
     char etag[24]; /* hash of the content, without quotes */
 };
 
-/* Made by the build. */
+/* Made by the build: the page, and the table of cards. */
+#define ASSETS_SPECS "gpu_specs.json" /* served whatever folder the page comes from */
 extern const struct asset assets_embedded[];
 extern const size_t assets_embedded_count;
 

@@ -1,5 +1,5 @@
 /* Run by the build only: writes the page's files as C arrays, each also compressed where that helps.
- *   embed OUT.c ROOT FILE...      files relative to ROOT */
+ *   embed OUT.c ROOT FILE... [-- ROOT FILE...]...      files relative to the ROOT before them */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,14 +93,19 @@ int main(int argc, char **argv)
     if (!out || !table)
         return 1;
     fprintf(out, "/* Generated from the page's files: do not edit. */\n#include \"bridge/assets.h\"\n\n");
-    for (int i = 3; i < argc; i++)
-        if (write_file(out, table, argv[2], argv[i], i - 3) != 0)
+    const char *root = argv[2];
+    int count = 0;
+    for (int i = 3; i < argc; i++) {
+        if (strcmp(argv[i], "--") == 0 && i + 1 < argc)
+            root = argv[++i];
+        else if (write_file(out, table, root, argv[i], count++) != 0)
             return 1;
+    }
     fprintf(out, "\nconst struct asset assets_embedded[] = {\n");
     rewind(table);
     for (int c; (c = fgetc(table)) != EOF;)
         fputc(c, out);
-    fprintf(out, "    {NULL, NULL, 0, NULL, 0, \"\"}};\nconst size_t assets_embedded_count = %d;\n", argc - 3);
+    fprintf(out, "    {NULL, NULL, 0, NULL, 0, \"\"}};\nconst size_t assets_embedded_count = %d;\n", count);
     fclose(table);
     return fclose(out) == 0 ? 0 : 1;
 }

@@ -169,11 +169,12 @@ static bool accepts_gzip(const char *list)
 static void answer_page(struct bridge *bridge, const struct request *request, struct reply *reply)
 {
     const char *path = strcmp(request->path, "/") == 0 ? "index.html" : request->path + 1;
+    bool built_in = !bridge->options.web || strcmp(path, ASSETS_SPECS) == 0;
     struct asset read;
     const struct asset *asset = NULL;
     if (!mime_path_clean(path))
         asset = NULL;
-    else if (!bridge->options.web)
+    else if (built_in)
         asset = assets_find(path);
     else if (assets_folder_read(bridge->options.web, path, &read))
         asset = &read;
@@ -185,7 +186,7 @@ static void answer_page(struct bridge *bridge, const struct request *request, st
     *reply = (struct reply){.status = 200, .type = mime_type(path), .gzip = gzip, .varies = asset->gzip, .revalidate = true};
     reply->body = gzip ? asset->gzip : asset->bytes;
     reply->length = gzip ? asset->gzip_length : asset->length;
-    if (bridge->options.web)
+    if (!built_in)
         reply->owned = (void *)(size_t)asset->bytes;
     snprintf(reply->etag, sizeof reply->etag, "\"%s%s\"", asset->etag, gzip ? "-gz" : "");
     if (strstr(request->none_match, reply->etag) || strcmp(request->none_match, "*") == 0) {

@@ -4,6 +4,7 @@ import { el, setAttribute, setText } from "./dom.js";
 import { DASH, known, metricText } from "./format.js";
 import { memoryOf, ratio } from "./derive.js";
 import { metricLabel, metricValue, panelMetrics, reasonText } from "./metrics.js";
+import { askForSpecs, specsOf } from "./specs.js";
 import { t } from "./i18n.js";
 
 const EDGE = 8;
@@ -37,6 +38,7 @@ export class Panel {
     if (this.anchor && this.anchor !== anchor) setAttribute(this.anchor, "aria-expanded", "false");
     Object.assign(this, { anchor, kind, index });
     this.#signature = "";
+    if (index !== null) askForSpecs(); // shown with the sample after they came
     this.update(store);
     if (!this.open) return;
     this.element.hidden = false;
@@ -74,7 +76,7 @@ export class Panel {
       return;
     }
     const { rows, absent } = panelMetrics(this.kind, source);
-    const signature = JSON.stringify([this.kind, this.index, rows, absent, source.device?.name, source.state]);
+    const signature = JSON.stringify([this.kind, this.index, rows, absent, source.device?.name, source.state, specsOf(source.device)?.name]);
     if (signature !== this.#signature) {
       this.#build(source, rows, absent, store.hello);
       this.#signature = signature;
@@ -165,16 +167,18 @@ function derivedRows(kind) {
 
 function factRows(kind, source, hello) {
   const limits = source.device?.limits ?? {};
+  const { fp16_tflops: fp16, bw_gbs: bandwidth } = specsOf(source.device)?.specs ?? {};
   const facts = {
     gpu: [["gfx_clock_max", limits.gfx_clock_max, "MHz"], ["memory_clock_max", limits.memory_clock_max, "MHz"],
       ["temperature_edge_critical", limits.temperature_edge_critical, "°C"],
       ["temperature_junction_critical", limits.temperature_junction_critical, "°C"],
-      ["temperature_slowdown", limits.temperature_slowdown, "°C"], ["compute_units", source.device?.compute_units, ""]],
-    vram: [["temperature_memory_critical", limits.temperature_memory_critical, "°C"]],
+      ["temperature_slowdown", limits.temperature_slowdown, "°C"], ["compute_units", source.device?.compute_units, ""],
+      ["fp16_tflops", fp16, "TFLOPS", fp16 < 100 ? 1 : 0]],
+    vram: [["bw_gbs", bandwidth, "GB/s"], ["temperature_memory_critical", limits.temperature_memory_critical, "°C"]],
     power: [["tgp", source.device?.tgp, "W"]],
     cpu: [["cpu_threads", hello?.system?.cpu_threads, ""]],
   }[kind] ?? [];
-  const rows = facts.filter(([, value]) => known(value)).map(([name, value, unit]) => [metricLabel(name), metricText(value, unit)]);
+  const rows = facts.filter(([, value]) => known(value)).map(([name, value, unit, decimals]) => [metricLabel(name), metricText(value, unit, decimals)]);
   if (kind === "vram" && source.device?.vram_type) rows.push([metricLabel("vram_type"), source.device.vram_type]);
   if (kind === "cpu") for (const name of ["kernel", "os"]) if (hello?.system?.[name]) rows.push([metricLabel(name), hello.system[name]]);
   return rows.map(([label, text]) => el("div", {}, el("dt", {}, label), el("dd", {}, text)));

@@ -3,6 +3,7 @@
 
 #include "broker/providers/amdgpu.h"
 #include "broker/providers/kfd.h"
+#include "broker/providers/specs.h"
 #include "broker/providers/system.h"
 #include "shm/text.h"
 
@@ -69,6 +70,7 @@ void amdgpu_describe_asleep(struct amdgpu_device *device, struct io *io)
     }
     facts->pool = guess_pool(io, device, have_kfd ? &kfd : NULL);
     device->host_memory = host_memory(io);
+    specs_complete(facts);
 }
 
 /* The hwmon channel in1 is the northbridge's voltage, which the driver shows on APUs only (amdgpu_pm.c: "only APUs have
@@ -106,6 +108,7 @@ void amdgpu_describe_awake(struct amdgpu_device *device, struct io *io)
     facts->limits[LIMIT_GFX_CLOCK_MAX] = clock_maximum(io, device, "pp_dpm_sclk");
     facts->limits[LIMIT_MEMORY_CLOCK_MAX] = clock_maximum(io, device, "pp_dpm_mclk");
     facts->tgp = device->hwmon.power_default;
+    specs_complete(facts);
     device->facts_complete = true;
     device->facts_changed = true;
 }

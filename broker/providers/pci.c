@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "broker/providers/specs.h"
 #include "shm/text.h"
 
 #define PCI_DEVICES "/sys/bus/pci/devices"
@@ -252,7 +253,8 @@ void pci_describe(struct io *io, const struct pci_display *display, struct layou
     if (display->driver[0] && io_read_text(io, path, text, sizeof text) > 0)
         provider_text(device->driver_version, sizeof device->driver_version, text);
     (void)snprintf(path, sizeof path, "%.255s/product_name", display->path);
-    if (io_read_text(io, path, text, sizeof text) > 0)
+    bool named = io_read_text(io, path, text, sizeof text) > 0;
+    if (named)
         provider_text(device->name, sizeof device->name, text);
     else
         pci_name(io, display, device->name, sizeof device->name);
@@ -264,4 +266,7 @@ void pci_describe(struct io *io, const struct pci_display *display, struct layou
     device->generation = 1;
     device->kfd_index = -1;
     device->nvml_index = -1;
+    if (!named)
+        specs_name(device);
+    specs_complete(device);
 }

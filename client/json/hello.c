@@ -93,6 +93,9 @@ json_t *document_device_facts(gputap *tap, int device)
     put(&entry, "uuid", document_text(facts.uuid));
     put(&entry, "driver", document_text(facts.driver));
     put(&entry, "driver_version", document_text(facts.driver_version));
+    put(&entry, "vendor_id", positive(facts.vendor_id));
+    put(&entry, "device_id", positive(facts.device_id));
+    put(&entry, "revision", positive(facts.revision));
     put(&entry, "generation", json_integer(facts.generation));
     put(&entry, "compute_units", positive(facts.compute_units));
     put(&entry, "tgp", positive(facts.tgp_watts));

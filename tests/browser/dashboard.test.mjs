@@ -101,6 +101,16 @@ describe("on a simulated Strix Halo", { skip }, () => {
     await until("the pointer's panel", async () => (await panel.getAttribute("data-kind")) === "cpu");
   });
 
+  test("the panel tells what the table of cards knows of the GPU", async () => {
+    page = await open(browser, gputap.url);
+    const panel = page.getByTestId("panel");
+    await capsule(page, "vram", 0).focus();
+    await until("its memory bandwidth", async () => /Memory bandwidth \(specified\)\s*256 GB\/s/.test(await panel.textContent()));
+    await page.keyboard.press("Escape");
+    await capsule(page, "gpu", 0).focus();
+    await until("its arithmetic", async () => /FP16 \(specified peak\)\s*59\.4 TFLOPS/.test(await panel.textContent()));
+  });
+
   test("the graph can be read with the keyboard", async () => {
     page = await open(browser, gputap.url);
     await until("some history", async () => (await points(page)) >= 2, 20000);

@@ -227,6 +227,17 @@ class Http(harness.Scenario):
             self.assertEqual(status, 200, file)
         self.assertEqual(self.ask("GET / HTTP/1.1")[2], self.ask("GET /index.html HTTP/1.1")[2])
 
+    def test_table_of_cards_is_served_as_it_is(self):
+        table = (pathlib.Path(__file__).resolve().parents[2] / "data/gpu_specs.json").read_bytes()
+        (self.folder / "web").mkdir()
+        for arguments in ((), ("--web", self.folder / "web")):
+            self.start_bridge(*arguments)
+            status, head, body = self.ask("GET /gpu_specs.json HTTP/1.1")
+            self.assertEqual((status, body), (200, table))
+            self.assertEqual(self.field(head, "Content-Type"), "application/json; charset=utf-8")
+            tag = self.field(head, "ETag")
+            self.assertEqual(self.ask("GET /gpu_specs.json HTTP/1.1", extra="If-None-Match: %s\r\n" % tag)[0], 304)
+
     def test_folder_instead_of_the_built_in_page(self):
         web = self.folder / "web"
         web.mkdir()

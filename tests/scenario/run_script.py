@@ -26,7 +26,7 @@ class RunScript(harness.Scenario):
         """A clone in which the programs under test lie built already."""
         super().setUp()
         self.clone, self.temporary = self.folder / "clone", self.folder / "tmp"
-        for folder in ("shm", "client", "broker", "bridge", "web", "scripts"):
+        for folder in ("shm", "client", "broker", "bridge", "web", "scripts", "cmake", "data"):
             (self.clone / folder).mkdir(parents=True)
         self.temporary.mkdir()
         (self.clone / "CMakeLists.txt").touch()

@@ -67,7 +67,7 @@ static void a_whole_card_is_read(void)
     CU_ASSERT_STRING_EQUAL(probe.devices[0].vendor, "amd");
     CU_ASSERT_STRING_EQUAL(probe.devices[0].driver, "amdgpu");
     CU_ASSERT_STRING_EQUAL(probe.devices[0].uuid, "a1b2c3d4e5f60718");
-    CU_ASSERT_STRING_EQUAL(probe.devices[0].name, "AMD GPU 1002:744c");
+    CU_ASSERT_STRING_EQUAL(probe.devices[0].name, "AMD Radeon RX 7900 XTX"); /* by its revision */
     CU_ASSERT_EQUAL(probe.devices[0].pool, POOL_DISCRETE);
     CU_ASSERT_EQUAL(probe.devices[0].generation, 1);
     CU_ASSERT_EQUAL(probe.devices[0].subvendor_id, 0x1eae);
@@ -91,6 +91,7 @@ static void a_whole_card_is_read(void)
 static void names_come_from_the_tables_of_this_machine(void)
 {
     begin();
+    tree_write(&tree, CARD "/revision", "0x01\n"); /* none that our own table tells apart */
     tree_write(&tree, "/usr/share/misc/pci.ids",
                "# comment\n1001  Other\n\t744c  Wrong\n1002  Advanced Micro Devices\n\t73bf  Navi 21 [Radeon RX 6900 XT]\n"
                "\t744c  Navi 31 [Radeon RX 7900 XT/7900 XTX]\n\t\t1eae 7901  Sub\n10de  NVIDIA\n\t744c  Wrong too\n");
@@ -102,7 +103,7 @@ static void names_come_from_the_tables_of_this_machine(void)
     CU_ASSERT_STRING_EQUAL(probe.devices[0].name, "Radeon Pro of the board");
     probe_stop(&probe);
     tree_write(&tree, "/usr/share/libdrm/amdgpu.ids",
-               "# List\n1.0.0\n744C,\tC0,\tWrong revision\n744C,\tC8,\tAMD Radeon RX 7900 XTX\n744C,\tCC,\tWrong\n");
+               "# List\n1.0.0\n744C,\tC0,\tWrong revision\n744C,\t01,\tAMD Radeon RX 7900 XTX\n744C,\tCC,\tWrong\n");
     run();
     CU_ASSERT_STRING_EQUAL(probe.devices[0].name, "AMD Radeon RX 7900 XTX");
     end();

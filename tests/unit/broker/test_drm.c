@@ -57,7 +57,7 @@ static void only_gpus_are_displays(void)
     CU_ASSERT_STRING_EQUAL(probe.devices[2].id, "0000:83:00.0");
     CU_ASSERT_STRING_EQUAL(probe.devices[3].id, "0000:c7:00.0");
     CU_ASSERT_STRING_EQUAL(probe.devices[1].vendor, "nvidia");
-    CU_ASSERT_STRING_EQUAL(probe.devices[1].name, "NVIDIA GPU 10de:2684");
+    CU_ASSERT_STRING_EQUAL(probe.devices[1].name, "NVIDIA GeForce RTX 4090");
     CU_ASSERT_STRING_EQUAL(probe.devices[3].vendor, "intel");
     CU_ASSERT_STRING_EQUAL(probe.devices[3].driver, "");
     CU_ASSERT_EQUAL(probe_discover(&probe), -EAGAIN);
