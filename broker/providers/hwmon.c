@@ -5,33 +5,52 @@
 #include <string.h>
 
 #define SECOND UINT64_C(1000000000)
-enum { HWMON_MOST = 24 /* channels of a kind that are looked at */ };
+enum { HWMON_MOST = 24 /* channels of a kind that are looked at */, LABEL_COUNT = 4 };
 
-/* Which labels mean what. Drivers that label nothing have one sensor of a kind, and it is the first one of the list:
- * temp1 of radeon, nouveau and i915 is the chip itself. */
+/* Which labels mean what, the first label before the second. Drivers that label nothing have one sensor of a kind, and it is the
+ * first one of the list: temp1 of radeon, nouveau and i915 is the chip itself. */
 struct hwmon_rule {
     enum hwmon_channel channel;
     const char *kind;
-    const char *suffix;
-    const char *labels[4];
+    double unit;                       /* of the file in the metric's: millidegrees, microwatts, microjoules, hertz, millivolts */
+    const char *suffix, *other_suffix; /* the other one where the channel has no file of the first */
+    const char *labels[LABEL_COUNT];
+    int number;      /* the channel's, where it does not go by label */
     bool unlabelled; /* KIND1 without a label will do */
     enum device_limit limit;
     bool has_limit;
 };
 
-/* Labels: amdgpu_pm.c (edge, junction, mem, sclk, mclk, vddgfx, PPT and slowPPT are power1), xe_hwmon.c (pkg, vram). */
+#define FIRST_RAIL                                                                                                                 \
+    {                                                                                                                              \
+        "PPT", "slowPPT", "card", "pkg"                                                                                            \
+    }
+#define SECOND_RAIL                                                                                                                \
+    {                                                                                                                              \
+        "fastPPT", "pkg"                                                                                                           \
+    }
+/* Labels: amdgpu_pm.c (edge, junction, mem, sclk, mclk, vddgfx; power1 is PPT or slowPPT, power2 fastPPT), xe_hwmon.c (card is the
+ * whole board, pkg the chip; vram). The limit is power1_cap, or power1_max of i915 and xe; power1_crit is none, and neither is
+ * power1_rated_max, what the board is made for. Fans have no labels: which of them turns differs from board to board. */
 static const struct hwmon_rule rules[HWMON_CHANNEL_COUNT] = {
-    {HWMON_EDGE, "temp", "input", {"edge", "pkg"}, true, LIMIT_EDGE_CRITICAL, true},
-    {HWMON_JUNCTION, "temp", "input", {"junction", "hotspot"}, false, LIMIT_JUNCTION_CRITICAL, true},
-    {HWMON_MEMORY, "temp", "input", {"mem", "vram"}, false, LIMIT_MEMORY_CRITICAL, true},
-    {HWMON_POWER_NOW, "power", "input", {"PPT", "slowPPT", "card", "pkg"}, true, 0, false},
-    {HWMON_POWER_AVERAGE, "power", "average", {"PPT", "slowPPT", "card", "pkg"}, true, 0, false},
-    {HWMON_POWER_CAP, "power", "cap", {"PPT", "slowPPT", "card", "pkg"}, true, 0, false},
-    {HWMON_FAN, "fan", "input", {NULL}, true, 0, false},
-    {HWMON_DUTY, "pwm", "", {NULL}, true, 0, false},
-    {HWMON_GFX_CLOCK, "freq", "input", {"sclk"}, true, 0, false},
-    {HWMON_MEMORY_CLOCK, "freq", "input", {"mclk"}, false, 0, false},
-    {HWMON_VOLTAGE_GFX, "in", "input", {"vddgfx"}, false, 0, false},
+    {HWMON_EDGE, "temp", 1e3, "input", NULL, {"edge", "pkg"}, 0, true, LIMIT_EDGE_CRITICAL, true},
+    {HWMON_JUNCTION, "temp", 1e3, "input", NULL, {"junction", "hotspot"}, 0, false, LIMIT_JUNCTION_CRITICAL, true},
+    {HWMON_MEMORY, "temp", 1e3, "input", NULL, {"mem", "vram"}, 0, false, LIMIT_MEMORY_CRITICAL, true},
+    {HWMON_POWER_NOW, "power", 1e6, "input", NULL, FIRST_RAIL, 0, true, 0, false},
+    {HWMON_POWER_AVERAGE, "power", 1e6, "average", NULL, FIRST_RAIL, 0, true, 0, false},
+    {HWMON_POWER_CAP, "power", 1e6, "cap", "max", FIRST_RAIL, 0, true, 0, false},
+    {HWMON_SECOND_NOW, "power", 1e6, "input", NULL, SECOND_RAIL, 0, false, 0, false},
+    {HWMON_SECOND_AVERAGE, "power", 1e6, "average", NULL, SECOND_RAIL, 0, false, 0, false},
+    {HWMON_ENERGY, "energy", 1e6, "input", NULL, {"card", "pkg"}, 0, true, 0, false},
+    {HWMON_SECOND_ENERGY, "energy", 1e6, "input", NULL, {"pkg"}, 0, false, 0, false},
+    {HWMON_FAN, "fan", 1, "input", NULL, {NULL}, 1, false, 0, false},
+    {HWMON_FAN_2, "fan", 1, "input", NULL, {NULL}, 2, false, 0, false},
+    {HWMON_FAN_3, "fan", 1, "input", NULL, {NULL}, 3, false, 0, false},
+    {HWMON_FAN_4, "fan", 1, "input", NULL, {NULL}, 4, false, 0, false},
+    {HWMON_DUTY, "pwm", 1, "", NULL, {NULL}, 1, false, 0, false},
+    {HWMON_GFX_CLOCK, "freq", 1e6, "input", NULL, {"sclk"}, 0, true, 0, false},
+    {HWMON_MEMORY_CLOCK, "freq", 1e6, "input", NULL, {"mclk"}, 0, false, 0, false},
+    {HWMON_VOLTAGE_GFX, "in", 1, "input", NULL, {"vddgfx"}, 0, false, 0, false},
 };
 
 void hwmon_init(struct hwmon *hwmon, const char *device)
@@ -40,6 +59,8 @@ void hwmon_init(struct hwmon *hwmon, const char *device)
     (void)snprintf(hwmon->device, sizeof hwmon->device, "%s", device);
     for (int i = 0; i < HWMON_CHANNEL_COUNT; i++)
         io_file_init(&hwmon->files[i], "%s", "");
+    energy_counter_init(&hwmon->energy, 1e-6, 64);
+    energy_counter_init(&hwmon->second_energy, 1e-6, 64);
 }
 
 void hwmon_close(struct hwmon *hwmon, struct io *io)
@@ -65,7 +86,7 @@ static bool take_hwmon(void *context, const char *name)
 /* Number of the channel of that kind with one of these labels, the first label before the second, or -1. in starts at 0, the
  * others at 1. */
 static int labelled_number(struct io *io, const char *folder, const char *kind, const char *const *labels, int label_count,
-                           bool *refused)
+                           bool *refused, int *rank_found)
 {
     char path[448], text[64];
     int best = -1, best_rank = label_count;
@@ -81,28 +102,50 @@ static int labelled_number(struct io *io, const char *folder, const char *kind, 
                 best_rank = rank;
             }
     }
+    *rank_found = best_rank;
     return best;
 }
 
 bool hwmon_labelled(struct io *io, const char *folder, const char *kind, const char *label, struct io_file *file)
 {
     bool refused = false;
-    int number = labelled_number(io, folder, kind, &label, 1, &refused);
+    int rank = 0, number = labelled_number(io, folder, kind, &label, 1, &refused, &rank);
     if (number >= 0)
         io_file_init(file, "%.319s/%.8s%d_input", folder, kind, number);
     return number >= 0;
 }
 
-static int rule_number(struct io *io, const char *folder, const struct hwmon_rule *rule, bool *refused)
+/* Path of a channel's file of the rule; false if the driver has none. */
+static bool channel_path(struct io *io, const char *folder, const struct hwmon_rule *rule, int number, char path[448])
 {
-    char path[448];
-    if (!rule->labels[0])
-        return 1;
-    int number = labelled_number(io, folder, rule->kind, rule->labels, 4, refused);
-    if (number >= 0 || !rule->unlabelled)
-        return number;
-    (void)snprintf(path, sizeof path, "%.319s/%.8s1_label", folder, rule->kind);
-    return io_exists(io, path) ? -1 : 1;
+    const char *suffixes[] = {rule->suffix, rule->other_suffix};
+    for (int i = 0; i < 2 && suffixes[i]; i++) {
+        (void)snprintf(path, 448, "%.319s/%.8s%d%s%.8s", folder, rule->kind, number, suffixes[i][0] ? "_" : "", suffixes[i]);
+        if (io_exists(io, path))
+            return true;
+    }
+    return false;
+}
+
+/* Number of the channel that the rule means and that has a file, or -1. */
+static int rule_number(struct io *io, const char *folder, const struct hwmon_rule *rule, bool *refused, char path[448])
+{
+    if (rule->number)
+        return channel_path(io, folder, rule, rule->number, path) ? rule->number : -1;
+    bool labelled = false;
+    for (int from = 0; from < LABEL_COUNT && rule->labels[from];) {
+        int rank = 0, number = labelled_number(io, folder, rule->kind, rule->labels + from, LABEL_COUNT - from, refused, &rank);
+        if (number < 0)
+            break;
+        labelled = true;
+        if (channel_path(io, folder, rule, number, path))
+            return number;
+        from += rank + 1;
+    }
+    if (labelled || !rule->unlabelled)
+        return -1;
+    (void)snprintf(path, 448, "%.319s/%.8s1_label", folder, rule->kind);
+    return !io_exists(io, path) && channel_path(io, folder, rule, 1, path) ? 1 : -1;
 }
 
 static void read_limit(struct hwmon *hwmon, struct io *io, const struct hwmon_rule *rule, int number)
@@ -114,22 +157,39 @@ static void read_limit(struct hwmon *hwmon, struct io *io, const struct hwmon_ru
         hwmon->limits[rule->limit] = (double)millidegrees / 1000;
 }
 
-static void find_channel(struct hwmon *hwmon, struct io *io, const struct hwmon_rule *rule, bool *refused)
+static int find_channel(struct hwmon *hwmon, struct io *io, const struct hwmon_rule *rule, bool *refused)
 {
-    int number = rule_number(io, hwmon->folder, rule, refused);
+    char path[448];
+    int number = rule_number(io, hwmon->folder, rule, refused, path);
     if (number < 0)
-        return;
-    io_file_init(&hwmon->files[rule->channel], "%.319s/%.8s%d%s%.8s", hwmon->folder, rule->kind, number, rule->suffix[0] ? "_" : "",
-                 rule->suffix);
+        return number;
+    io_file_init(&hwmon->files[rule->channel], "%s", path);
     hwmon->present[rule->channel] = true;
     if (rule->has_limit)
         read_limit(hwmon, io, rule, number);
+    return number;
+}
+
+/* A number of the folder in the metric's unit; 0 = none. */
+static double read_scaled(const struct hwmon *hwmon, struct io *io, const char *name, double unit)
+{
+    char path[448];
+    uint64_t value;
+    (void)snprintf(path, sizeof path, "%.319s/%.48s", hwmon->folder, name);
+    return io_read_u64(io, path, 10, &value) == 0 ? (double)value / unit : 0;
+}
+
+/* What is taken for the first rail is no second one. */
+static void drop_same_rail(struct hwmon *hwmon, const int *numbers, enum hwmon_channel first, enum hwmon_channel second)
+{
+    if (hwmon->present[first] && hwmon->present[second] && numbers[first] == numbers[second])
+        hwmon->present[second] = false;
 }
 
 static void resolve(struct hwmon *hwmon, struct io *io)
 {
     char path[256];
-    uint64_t value;
+    int numbers[HWMON_CHANNEL_COUNT];
     hwmon_close(hwmon, io);
     hwmon->refused = false;
     (void)snprintf(path, sizeof path, "%.240s/hwmon", hwmon->device);
@@ -137,16 +197,15 @@ static void resolve(struct hwmon *hwmon, struct io *io)
     if (!hwmon->folder[0])
         return;
     for (int i = 0; i < HWMON_CHANNEL_COUNT; i++)
-        find_channel(hwmon, io, &rules[i], &hwmon->refused);
-    char limit[448];
-    (void)snprintf(limit, sizeof limit, "%.319s/power1_crit", hwmon->folder);
-    if (io_read_u64(io, limit, 10, &value) == 0)
-        hwmon->power_critical = (double)value / 1e6;
-    (void)snprintf(limit, sizeof limit, "%.319s/power1_cap_default", hwmon->folder);
-    if (io_read_u64(io, limit, 10, &value) == 0)
-        hwmon->power_default = (double)value / 1e6;
-    (void)snprintf(limit, sizeof limit, "%.319s/pwm1_max", hwmon->folder);
-    hwmon->duty_maximum = io_read_u64(io, limit, 10, &value) == 0 && value > 0 ? (double)value : 255;
+        numbers[i] = find_channel(hwmon, io, &rules[i], &hwmon->refused);
+    drop_same_rail(hwmon, numbers, HWMON_POWER_NOW, HWMON_SECOND_NOW);
+    drop_same_rail(hwmon, numbers, HWMON_POWER_AVERAGE, HWMON_SECOND_AVERAGE);
+    drop_same_rail(hwmon, numbers, HWMON_ENERGY, HWMON_SECOND_ENERGY);
+    double critical[] = {read_scaled(hwmon, io, "power1_crit", 1e6), read_scaled(hwmon, io, "power2_crit", 1e6)};
+    hwmon->power_critical = critical[0] > critical[1] ? critical[0] : critical[1];
+    hwmon->power_default = read_scaled(hwmon, io, "power1_cap_default", 1e6);
+    double duty = read_scaled(hwmon, io, "pwm1_max", 1);
+    hwmon->duty_maximum = duty > 0 ? duty : 255;
 }
 
 /* --- reading ---------------------------------------------------------------------------------------------------------- */
@@ -178,7 +237,8 @@ static double power_maximum(const struct hwmon *hwmon, double cap)
 
 struct reading {
     int error;
-    double value;
+    double value;   /* in the metric's unit */
+    uint64_t count; /* as it stands there */
 };
 
 static void put(struct sample *sample, int metric, const struct reading *reading, double low, double high)
@@ -204,17 +264,75 @@ static void put_above_zero(struct sample *sample, int metric, const struct readi
         put(sample, metric, reading, 0, high);
 }
 
+/* Of a rail without a power file: what its counter says. */
+static void put_counted_power(struct sample *sample, int metric, const struct energy_counter *counter, enum energy_verdict verdict,
+                              double most)
+{
+    if (verdict == ENERGY_REJECTED)
+        sample_f64_within(sample, metric, POWER_MOST, 0, 0); /* dropped, and flagged */
+    else if (verdict == ENERGY_NOTHING)
+        sample_unknown(sample, metric, REASON_NOT_SUPPORTED);
+    else if (!counter->power_known)
+        sample_unknown(sample, metric, counter->still > 1 ? REASON_STALE : REASON_NOT_SAMPLED);
+    else
+        sample_f64_within(sample, metric, counter->watts, 0, most);
+}
+
+static enum energy_verdict feed(struct energy_counter *counter, const struct reading *reading, uint64_t mono_ns, double most)
+{
+    if (reading->error || reading->value < 0)
+        return ENERGY_NOTHING;
+    return energy_counter_feed(counter, reading->count, mono_ns, most);
+}
+
+/* Joules are those of the card where that counter moves, else of the chip; once told, never of the other, since a counter must
+ * not go back. */
+static void put_energy(struct hwmon *hwmon, const struct reading *readings, double most, struct sample *sample)
+{
+    enum energy_verdict first = feed(&hwmon->energy, &readings[HWMON_ENERGY], sample->mono_ns, most);
+    enum energy_verdict second = feed(&hwmon->second_energy, &readings[HWMON_SECOND_ENERGY], sample->mono_ns, most);
+    bool first_is_zero = !readings[HWMON_ENERGY].error && !hwmon->energy.seen;
+    if (hwmon->energy_rail == HWMON_RAIL_OPEN && hwmon->energy.seen)
+        hwmon->energy_rail = HWMON_RAIL_FIRST;
+    else if (hwmon->energy_rail == HWMON_RAIL_OPEN && hwmon->second_energy.seen && first_is_zero)
+        hwmon->energy_rail = HWMON_RAIL_SECOND;
+    bool is_second = hwmon->energy_rail == HWMON_RAIL_SECOND;
+    const struct reading *reading = &readings[is_second ? HWMON_SECOND_ENERGY : HWMON_ENERGY];
+    const struct energy_counter *counter = is_second ? &hwmon->second_energy : &hwmon->energy;
+    if (reading->error || !counter->seen)
+        sample_unknown(sample, METRIC_ENERGY, reading->error ? io_reason(reading->error) : REASON_NOT_SUPPORTED);
+    else
+        sample_f64(sample, METRIC_ENERGY, energy_counter_joules(counter));
+    if (!hwmon->present[HWMON_POWER_NOW] && counter->seen)
+        put_counted_power(sample, METRIC_POWER_NOW, counter, is_second ? second : first, most);
+    if (!hwmon->present[HWMON_SECOND_NOW] && !hwmon->present[HWMON_SECOND_AVERAGE] && !is_second && hwmon->second_energy.seen)
+        put_counted_power(sample, METRIC_POWER_SECOND, &hwmon->second_energy, second, most);
+}
+
+/* The fastest fan: boards have one of three turning, and any of them may be it. */
+static const struct reading *fan(const struct reading *readings)
+{
+    const struct reading *fastest = &readings[HWMON_FAN];
+    for (int i = HWMON_FAN_2; i <= HWMON_FAN_4; i++)
+        if (!readings[i].error && (fastest->error || readings[i].value > fastest->value))
+            fastest = &readings[i];
+    return fastest;
+}
+
 static void put_all(struct hwmon *hwmon, const struct reading *readings, struct sample *sample)
 {
     double cap = readings[HWMON_POWER_CAP].error ? 0 : readings[HWMON_POWER_CAP].value;
     double most = power_maximum(hwmon, cap);
+    bool second_now = hwmon->present[HWMON_SECOND_NOW];
     put(sample, METRIC_TEMPERATURE_EDGE, &readings[HWMON_EDGE], TEMPERATURE_LOW, TEMPERATURE_HIGH);
     put(sample, METRIC_TEMPERATURE_JUNCTION, &readings[HWMON_JUNCTION], TEMPERATURE_LOW, TEMPERATURE_HIGH);
     put(sample, METRIC_TEMPERATURE_MEMORY, &readings[HWMON_MEMORY], TEMPERATURE_LOW, TEMPERATURE_HIGH);
     put_power(sample, METRIC_POWER_NOW, &readings[HWMON_POWER_NOW], most);
     put_power(sample, METRIC_POWER_AVERAGE, &readings[HWMON_POWER_AVERAGE], most);
+    put_power(sample, METRIC_POWER_SECOND, &readings[second_now ? HWMON_SECOND_NOW : HWMON_SECOND_AVERAGE], most);
     put_above_zero(sample, METRIC_POWER_CAP, &readings[HWMON_POWER_CAP], POWER_MOST);
-    put(sample, METRIC_FAN_RPM, &readings[HWMON_FAN], 0, 30000);
+    put_energy(hwmon, readings, most, sample);
+    put(sample, METRIC_FAN_RPM, fan(readings), 0, 30000);
     put(sample, METRIC_FAN_PERCENT, &readings[HWMON_DUTY], 0, 100);
     put(sample, METRIC_GFX_CLOCK, &readings[HWMON_GFX_CLOCK], 0, 10000);
     put(sample, METRIC_MEMORY_CLOCK, &readings[HWMON_MEMORY_CLOCK], 0, 30000);
@@ -223,11 +341,6 @@ static void put_all(struct hwmon *hwmon, const struct reading *readings, struct 
 
 void hwmon_sample(struct hwmon *hwmon, struct io *io, struct sample *sample)
 {
-    /* Of the file's unit in the metric's: millidegrees, microwatts, hertz, millivolts. */
-    const double units[HWMON_CHANNEL_COUNT] = {
-        [HWMON_EDGE] = 1e3,          [HWMON_JUNCTION] = 1e3,     [HWMON_MEMORY] = 1e3,   [HWMON_POWER_NOW] = 1e6,
-        [HWMON_POWER_AVERAGE] = 1e6, [HWMON_POWER_CAP] = 1e6,    [HWMON_FAN] = 1,        [HWMON_DUTY] = 1,
-        [HWMON_GFX_CLOCK] = 1e6,     [HWMON_MEMORY_CLOCK] = 1e6, [HWMON_VOLTAGE_GFX] = 1};
     struct reading readings[HWMON_CHANNEL_COUNT];
     if ((!hwmon->folder[0] || hwmon->refused) && sample->mono_ns >= hwmon->retry_ns) {
         resolve(hwmon, io);
@@ -238,7 +351,8 @@ void hwmon_sample(struct hwmon *hwmon, struct io *io, struct sample *sample)
     for (int i = 0; i < HWMON_CHANNEL_COUNT; i++) {
         int64_t value = 0;
         readings[i].error = read_channel(hwmon, io, sample->mono_ns, (enum hwmon_channel)i, &value);
-        readings[i].value = (double)value / (i == HWMON_DUTY ? hwmon->duty_maximum / 100 : units[i]);
+        readings[i].value = (double)value / (i == HWMON_DUTY ? hwmon->duty_maximum / 100 : rules[i].unit);
+        readings[i].count = value < 0 ? 0 : (uint64_t)value;
     }
     put_all(hwmon, readings, sample);
 }
