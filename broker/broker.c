@@ -11,6 +11,7 @@
 #include "broker/events.h"
 #include "broker/log.h"
 #include "broker/pool.h"
+#include "broker/process_tables.h"
 #include "broker/publish.h"
 #include "broker/sessions.h"
 #include "shm/text.h"
@@ -30,6 +31,7 @@ struct broker {
     struct pool pool;
     struct devices devices;
     struct publisher publisher;
+    struct process_tables processes;
     struct sessions sessions;
     struct control control;
     struct layout_host host;
@@ -94,6 +96,14 @@ static void on_sample(void *context, int provider, const char *id, int gone, con
     struct device *device = devices_find(&broker->devices, id);
     if (device)
         devices_take_sample(device, provider, gone, sample);
+}
+
+static void on_processes(void *context, int provider, const char *id, const struct layout_process_table *table)
+{
+    struct broker *broker = context;
+    const struct device *device = devices_find(&broker->devices, id);
+    if (device)
+        process_tables_take(&broker->processes, &broker->devices, device, provider, table);
 }
 
 static void on_host_sample(void *context, const struct sample *sample) { ((struct broker *)context)->host_sample = *sample; }
@@ -194,6 +204,7 @@ static void publish_tick(struct broker *broker)
         broker->publisher.devices[i].at_work = sessions_busy(&broker->sessions, i);
         publish_device(&broker->publisher, i, device, &merged, broker->tick, now_ns, stale_ns, changed);
     }
+    process_tables_publish(&broker->processes, &broker->devices, &broker->publisher, now_ns, stale_ns);
     merge_host(broker, now_ns, &merged);
     publish_host(&broker->publisher, &broker->host, &merged, broker->tick, now_ns);
     sessions_merge_all(&broker->sessions, clock_mono_ns());
@@ -410,7 +421,8 @@ int broker_run(const struct options *options)
     events_open(&events);
     devices_init(&broker.devices, LAYOUT_MAX_DEVICES);
     control_init(&broker.control, &broker.sessions, options->min_period_ns);
-    const struct pool_events calls = {&broker, on_status, on_device, on_listed, on_host, on_sample, on_host_sample, on_hung};
+    const struct pool_events calls = {&broker,   on_status,    on_device,      on_listed, on_host,
+                                      on_sample, on_processes, on_host_sample, on_hung};
     pool_init(&broker.pool, options, &calls);
     find_devices(&broker, &events);
     int code = events.stop ? 0 : open_segment(&broker);
@@ -425,6 +437,7 @@ int broker_run(const struct options *options)
     }
     pool_stop(&broker.pool);
     publisher_close(&broker.publisher);
+    process_tables_free(&broker.processes);
     devices_free(&broker.devices);
     lock_release(&broker.lock);
     return code;

@@ -291,7 +291,41 @@ static bool counter_sound(struct device *device, const struct metric_info *info,
     return true;
 }
 
-static void merge_quality(struct merged *merged, const struct device *device, uint64_t now_ns, uint64_t stale_ns, uint64_t extra)
+static bool counts_processes(int metric)
+{
+    return metric == METRIC_PROCESS_COUNT || metric == METRIC_PROCESS_VRAM || metric == METRIC_EXTERNAL_VRAM ||
+           metric == METRIC_QUALITY;
+}
+
+/* Doubts of a source count unless all that it knows beside processes was taken from better ones. */
+static bool doubts_count(const struct device *device, const struct layout_device *facts, int provider)
+{
+    bool knows = false;
+    for (int metric = 0; metric < METRIC_COUNT; metric++) {
+        if (counts_processes(metric) || !metrics_valid(device->sources[provider].sample.valid, metric))
+            continue;
+        if (facts->sources[metric] == provider)
+            return true;
+        knows = true;
+    }
+    return !knows;
+}
+
+/* What is in use and no known process holds. */
+static void merge_external(struct merged *merged, struct layout_device *facts)
+{
+    uint64_t used = merged->values[METRIC_VRAM_USED].u64, held = merged->values[METRIC_PROCESS_VRAM].u64;
+    if (!metrics_valid(merged->valid, METRIC_VRAM_USED) || !metrics_valid(merged->valid, METRIC_PROCESS_VRAM) ||
+        metrics_valid(merged->valid, METRIC_EXTERNAL_VRAM))
+        return;
+    merged->values[METRIC_EXTERNAL_VRAM].u64 = used > held ? used - held : 0;
+    metrics_set_valid(merged->valid, METRIC_EXTERNAL_VRAM);
+    facts->reasons[METRIC_EXTERNAL_VRAM] = REASON_NONE;
+    facts->sources[METRIC_EXTERNAL_VRAM] = facts->sources[METRIC_PROCESS_VRAM];
+}
+
+static void merge_quality(struct merged *merged, const struct device *device, const struct layout_device *facts, uint64_t now_ns,
+                          uint64_t stale_ns, uint64_t extra)
 {
     if (!metrics_valid(merged->valid, METRIC_QUALITY))
         return;
@@ -299,7 +333,7 @@ static void merge_quality(struct merged *merged, const struct device *device, ui
     for (int i = 0; i < DEVICES_MAX_SOURCES; i++) {
         const struct source *from = &device->sources[i];
         bool fresh = from->present && from->sampled && now_ns <= from->sample.mono_ns + stale_ns;
-        if (fresh && metrics_valid(from->sample.valid, METRIC_QUALITY))
+        if (fresh && metrics_valid(from->sample.valid, METRIC_QUALITY) && doubts_count(device, facts, i))
             bits |= from->sample.values[METRIC_QUALITY].u64;
     }
     merged->values[METRIC_QUALITY].u64 = bits;
@@ -336,7 +370,8 @@ bool devices_merge(struct devices *devices, struct device *device, uint64_t now_
         if (source->sample.mono_ns > merged->mono_ns && source->sample.mono_ns <= now_ns)
             merged->mono_ns = source->sample.mono_ns;
     }
-    merge_quality(merged, device, now_ns, stale_ns, dropped);
+    merge_external(merged, &facts);
+    merge_quality(merged, device, &facts, now_ns, stale_ns, dropped);
     facts.generation = device->generation;
     bool changed = memcmp(&facts, &device->facts, offsetof(struct layout_device, reasons)) != 0;
     device->facts = facts;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "broker/log.h"
+#include "broker/process_check.h"
 #include "broker/spawn.h"
 #include "shm/platform.h"
 #include "shm/text.h"
@@ -326,6 +327,15 @@ static bool take_sample(struct pool *pool, struct pool_worker *worker, const str
     return true;
 }
 
+static bool take_processes(struct pool *pool, struct pool_worker *worker, struct message_processes *message)
+{
+    if (worker->state != WORKER_BUSY || message->tick != worker->tick || message->device < 0 ||
+        message->device >= worker->device_count || !process_table_check(&message->table))
+        return false;
+    pool->events.processes(pool->events.context, worker->provider, worker->ids[message->device], &message->table);
+    return true;
+}
+
 static bool take(struct pool *pool, struct pool_worker *worker, union message *message)
 {
     switch (message->type) {
@@ -346,6 +356,7 @@ static bool take(struct pool *pool, struct pool_worker *worker, union message *m
         pool->events.host(pool->events.context, &message->host.facts);
         now_listed(worker);
         return true;
+    case MESSAGE_PROCESSES: return take_processes(pool, worker, &message->processes);
     case MESSAGE_SAMPLE: return take_sample(pool, worker, &message->sample);
     case MESSAGE_DONE:
         worker->cpu_ns = message->done.cpu_ns;
@@ -359,7 +370,7 @@ static bool take(struct pool *pool, struct pool_worker *worker, union message *m
 void pool_receive(struct pool *pool, int index)
 {
     struct pool_worker *worker = &pool->workers[index];
-    for (int budget = 2 * PROVIDER_MAX_DEVICES + 16; budget > 0 && worker->socket >= 0; budget--) {
+    for (int budget = 3 * PROVIDER_MAX_DEVICES + 16; budget > 0 && worker->socket >= 0; budget--) {
         union message message;
         ssize_t got = recv(worker->socket, &message, sizeof message, MSG_DONTWAIT);
         if (got < 0 && errno == EINTR)

@@ -49,6 +49,7 @@ struct pool_events {
     void (*listed)(void *context, int provider, const char *only, const char (*ids)[48], int count, bool beyond);
     void (*host)(void *context, const struct layout_host *facts);
     void (*sample)(void *context, int provider, const char *id, int gone, const struct sample *sample);
+    void (*processes)(void *context, int provider, const char *id, const struct layout_process_table *table);
     void (*host_sample)(void *context, const struct sample *sample);
     void (*hung)(void *context, int provider, const char *id);
 };

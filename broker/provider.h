@@ -64,6 +64,8 @@ struct provider {
     /* Reads one device of the last discovery. Never blocks on purpose: a slow source has its own deadline. Returns 0, or
      * -errno when the device itself is gone. For a host provider device is PROVIDER_HOST_DEVICE. */
     int (*sample)(struct provider_context *context, int device, struct sample *sample);
+    /* The processes of a device, after its sample; false where there is nothing new to tell. NULL: it knows none. */
+    bool (*processes)(struct provider_context *context, int device, struct layout_process_table *table);
     /* Host providers only. */
     int (*describe_host)(struct provider_context *context, struct layout_host *host);
     void (*stop)(struct provider_context *context);

@@ -18,6 +18,7 @@ static void bind_all(struct publisher *publisher)
     for (uint32_t i = 0; i < publisher->capacity; i++) {
         segment_device_series(&publisher->writer, i, &publisher->devices[i].series);
         segment_entry(&publisher->writer, REGION_DEVICE, i, &publisher->devices[i].entry);
+        segment_entry(&publisher->writer, REGION_PROCESS, i, &publisher->devices[i].processes);
     }
     segment_host_series(&publisher->writer, &publisher->host_series);
     segment_entry(&publisher->writer, REGION_HOST, 0, &publisher->host_entry);
@@ -112,6 +113,11 @@ void publish_device(struct publisher *publisher, uint32_t slot, const struct dev
         if (fresh)
             segment_bump_changes(&publisher->writer);
     }
+}
+
+void publish_processes(struct publisher *publisher, uint32_t slot, const struct layout_process_table *table)
+{
+    PUBLISH_STRUCT(&publisher->devices[slot].processes, table);
 }
 
 void publish_host(struct publisher *publisher, const struct layout_host *facts, const struct merged *merged, uint64_t tick,

@@ -10,7 +10,7 @@
 struct published_device {
     struct track track;
     struct series series;
-    struct ring entry;
+    struct ring entry, processes;
     struct layout_device last; /* what the entry holds */
     bool at_work;              /* a client has a span open on it: its power now is not that of an idle device */
 };
@@ -39,6 +39,7 @@ int publisher_recreate(struct publisher *publisher, char *message, size_t messag
 /* One tick of one device. `fresh`: its facts or state changed. */
 void publish_device(struct publisher *publisher, uint32_t slot, const struct device *device, const struct merged *merged,
                     uint64_t tick, uint64_t now_ns, uint64_t gap_ns, bool fresh);
+void publish_processes(struct publisher *publisher, uint32_t slot, const struct layout_process_table *table);
 void publish_host(struct publisher *publisher, const struct layout_host *facts, const struct merged *merged, uint64_t tick,
                   uint64_t now_ns);
 void publish_provider(struct publisher *publisher, int index, const struct layout_provider *provider);

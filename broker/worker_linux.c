@@ -41,6 +41,7 @@ size_t message_size(uint32_t type)
     case MESSAGE_HOST: return sizeof(struct message_host);
     case MESSAGE_SAMPLE: return sizeof(struct message_sample);
     case MESSAGE_DONE: return sizeof(struct message_done);
+    case MESSAGE_PROCESSES: return sizeof(struct message_processes);
     default: return 0;
     }
 }
@@ -140,6 +141,15 @@ static void flush(struct worker *worker)
     worker->outbox_count = 0;
 }
 
+/* Sent at once, and so before the samples of the same tick, after which nothing more is listened to. */
+static void send_processes(struct worker *worker, uint64_t tick, int device)
+{
+    static struct message_processes message;
+    message = (struct message_processes){.type = MESSAGE_PROCESSES, .device = device, .tick = tick};
+    if (worker->provider->processes && worker->provider->processes(&worker->context, device, &message.table))
+        worker_send(&message);
+}
+
 static void sample_one(struct worker *worker, uint64_t tick, int device, bool last)
 {
     struct message_sample *message = &worker->outbox[worker->outbox_count++];
@@ -152,6 +162,8 @@ static void sample_one(struct worker *worker, uint64_t tick, int device, bool la
     if (result < 0) {
         message->gone = -result;
         sample_all_unknown(&message->sample, REASON_ERROR);
+    } else {
+        send_processes(worker, tick, device);
     }
     uint64_t now = clock_mono_ns();
     message->sample.cost_ns = now - start;

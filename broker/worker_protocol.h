@@ -4,6 +4,7 @@
  *   broker        worker
  *                 STATUS, DEVICE..., DEVICES (or HOST); STATUS absent and exit if nothing is here
  *   TICK n        looks for devices first if the tick asks for it: DEVICE... DEVICES where they changed
+ *                 PROCESSES a device, where its table has changed
  *                 SAMPLE n a device, the last one marked (DONE n where there are no devices)
  *
  * Samples go out in one burst, since each wake-up of the broker costs as much as reading several files. So that the broker knows
@@ -30,7 +31,8 @@ enum message_type {
     MESSAGE_DEVICES = 4,
     MESSAGE_HOST = 5,
     MESSAGE_SAMPLE = 6,
-    MESSAGE_DONE = 7
+    MESSAGE_DONE = 7,
+    MESSAGE_PROCESSES = 8
 };
 
 struct message_tick {
@@ -82,6 +84,13 @@ struct message_done {
     uint64_t cpu_ns;
 };
 
+struct message_processes {
+    uint32_t type;
+    int32_t device;
+    uint64_t tick;
+    struct layout_process_table table;
+};
+
 union message {
     uint32_t type;
     struct message_tick tick;
@@ -91,6 +100,7 @@ union message {
     struct message_host host;
     struct message_sample sample;
     struct message_done done;
+    struct message_processes processes;
 };
 
 /* Bytes of a message of a type, 0 for an unknown type. */

@@ -203,7 +203,7 @@ class Follow(PythonCase):
         wait_for(lambda: self.tap.status().dead)
         self.assertIsNotNone(self.tap.latest(0).power_now)  # the last numbers stay readable
         gone = self.tap.device("sim:rtx4090:0").number
-        self.start_broker("--no-provider", "drm", "--simulate", "strix-halo", "--simulate", "arc-b580")
+        self.start_broker("--no-provider", "drm", "--no-provider", "processes", "--simulate", "strix-halo", "--simulate", "arc-b580")
         wait_for(lambda: self.tap.status().running and self.tap.latest("sim:arc-b580:0"))
         self.assertEqual(self.tap.latest("sim:strix-halo:0").device, 1)  # bound to the id
         self.assertEqual(self.tap.latest("sim:arc-b580:0").device, 2)
@@ -283,7 +283,7 @@ class Follow(PythonCase):
         for _ in range(5):
             broker.kill()
             broker.wait()
-            broker = self.start_broker("--no-provider", "drm", "--simulate", "rtx4090", "--period", "20")
+            broker = self.start_broker("--no-provider", "drm", "--no-provider", "processes", "--simulate", "rtx4090", "--period", "20")
             time.sleep(0.3)
         stop.set()
         for thread in threads:

@@ -249,7 +249,7 @@ class Sessions(PythonCase):
     def test_numbers_of_the_caller_hold_where_sessions_number_devices_otherwise(self):
         """A handle numbers devices as it meets them; one that is opened after a restart may number them otherwise."""
         self.broker.stop()
-        self.start_broker("--no-provider", "drm", "--simulate", "arc-b580", "--simulate", "rtx4090", "--simulate", "strix-halo")
+        self.start_broker("--no-provider", "drm", "--no-provider", "processes", "--simulate", "arc-b580", "--simulate", "rtx4090", "--simulate", "strix-halo")
         wait_for(lambda: self.tap.latest("sim:arc-b580:0"))
         self.assertEqual([d.id for d in self.tap.devices()], ["sim:rtx4090:0", "sim:strix-halo:0", "sim:arc-b580:0"])
         with self.tap.session("other") as other:
@@ -271,7 +271,7 @@ class Sessions(PythonCase):
             self.assertTrue(span.step(1, 2))
             with self.session.span("in between"):
                 pass
-            self.start_broker("--no-provider", "drm", "--simulate", "rtx4090")
+            self.start_broker("--no-provider", "drm", "--no-provider", "processes", "--simulate", "rtx4090")
             wait_for(lambda: self.session.connection().connects == 2, what="session at the next broker")
             self.see("survives")
         self.assertIsNotNone(span.final(5))

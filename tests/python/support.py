@@ -16,7 +16,7 @@ BUILD = pathlib.Path(os.environ.get("GPUTAP_BUILD", harness.BIN.parent))
 LIBRARY = BUILD / "lib/libgputap.so"
 os.environ["GPUTAP_LIBRARY"] = str(LIBRARY)
 
-NO_REAL = ("--no-provider", "drm", "--no-provider", "amdgpu")
+NO_REAL = ("--no-provider", "drm", "--no-provider", "amdgpu", "--no-provider", "processes")
 
 import gputap  # noqa: E402
 

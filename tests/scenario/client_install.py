@@ -67,10 +67,10 @@ class Install(Scenario):
             done = subprocess.run([str(program)], capture_output=True, text=True, env=env, timeout=20)
             return done.returncode, done.stdout, done.stderr
         self.expect_no_broker(program, {"LD_LIBRARY_PATH": str(self.library_folder())})
-        none = self.start_broker("--no-provider", "drm", "--no-provider", "amdgpu")
+        none = self.start_broker("--no-provider", "drm", "--no-provider", "amdgpu", "--no-provider", "processes")
         self.assertEqual(run(), (0, "no GPU was found\n", ""))
         none.stop()
-        broker = self.start_broker("--no-provider", "drm", "--no-provider", "amdgpu", "--simulate", "strix-halo")
+        broker = self.start_broker("--no-provider", "drm", "--no-provider", "amdgpu", "--no-provider", "processes", "--simulate", "strix-halo")
         harness.wait_for(lambda: "VRAM used" in run()[1], what="numbers")
         self.assertRegex(run()[1], r"^busy \d+ %, VRAM used \d\.\d GiB\n$")
         self.assertEqual(run()[2], "")
