@@ -250,8 +250,11 @@ static void take_line(const struct line *line, struct fdinfo *out, struct memory
         copy_value(line, out->driver, sizeof out->driver);
     } else if (key_is(line, "drm-pdev") || key_is(line, "pdev")) {
         copy_value(line, out->pdev, sizeof out->pdev);
-    } else if (key_is(line, "drm-client-id") || key_is(line, "pasid")) {
-        out->has_client = number(line, &out->client, unit, sizeof unit) || out->has_client;
+    } else if (key_is(line, "drm-client-id")) {
+        out->has_client = number(line, &out->client, unit, sizeof unit);
+        out->has_own_id = true;
+    } else if (key_is(line, "pasid")) { /* all that kernels before 5.19 tell */
+        out->has_client = out->has_own_id ? out->has_client : number(line, &out->client, unit, sizeof unit);
     } else if (key_is(line, "vram mem") || key_is(line, "gtt mem")) {
         take_memory(line, WORD_MEMORY, line->key, line->key_length - strlen(" mem"), sums);
     } else {

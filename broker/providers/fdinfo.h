@@ -23,7 +23,7 @@ struct fdinfo_engine {
 struct fdinfo {
     char driver[24];
     char pdev[32]; /* "0000:03:00.0", empty = not told */
-    bool has_client;
+    bool has_client, has_own_id;
     uint64_t client; /* unique on its device at least */
     bool has_vram, has_gtt;
     uint64_t vram, gtt; /* bytes resident; where the driver does not tell, bytes that it has handed out */

@@ -352,7 +352,8 @@ static void list_processes(struct process_scan *scan, uint64_t now_ns)
     if (scan->boot_ms == 0)
         scan->boot_ms = process_boot_ms(scan->io);
     if (scan->io->operations->list(scan->io, "/proc", take_pid, &list) >= 0) {
-        qsort(list.pids, (size_t)list.count, list.pids ? sizeof *list.pids : 1, compare_pids);
+        if (list.count > 0)
+            qsort(list.pids, (size_t)list.count, sizeof *list.pids, compare_pids);
         merge_pids(scan, &list);
         scan->overflow = list.overflow;
     }
@@ -387,10 +388,11 @@ void scan_run(struct process_scan *scan, uint64_t now_ns, uint64_t budget_ns)
         list_processes(scan, now_ns);
     uint64_t end_ns = io->operations->mono_ns(io) + budget_ns;
     for (int i = 0; i < scan->process_count; i++) {
-        scan->next = scan->next + 1 < scan->process_count ? scan->next + 1 : 0;
-        if (!due(&scan->processes[scan->next], now_ns))
+        struct scan_process *process = &scan->processes[scan->next < scan->process_count ? scan->next : 0];
+        scan->next = (int)(process - scan->processes) + 1;
+        if (!due(process, now_ns))
             continue;
-        look_into(scan, &scan->processes[scan->next], now_ns);
+        look_into(scan, process, now_ns);
         if (io->operations->mono_ns(io) >= end_ns)
             break;
     }

@@ -41,6 +41,7 @@ struct processes_state {
     struct process_scan scan;
     struct scan_device devices[SCAN_DEVICES];
     uint64_t ran_tick;
+    bool told; /* the list of devices */
     bool compute_driver; /* amdgpu's clients may use their GPU through kfd, which no client's file shows */
 };
 
@@ -122,14 +123,14 @@ static void describe(struct processes_state *state, struct provider_context *con
 static int processes_discover(struct provider_context *context, struct layout_device *devices, int capacity)
 {
     struct processes_state *state = context->state;
-    bool first = state->ran_tick == UINT64_MAX;
     bool changed = display_set_refresh(&state->set, context, &hooks);
     if (changed)
         set_devices(state, context->io);
     describe(state, context);
     state->compute_driver = io_exists(context->io, "/sys/class/kfd/kfd/proc");
-    if (!changed && !first)
+    if (!changed && state->told)
         return -EAGAIN;
+    state->told = true;
     int count = state->set.count < capacity ? state->set.count : capacity;
     for (int i = 0; i < count; i++) {
         pci_describe(context->io, &state->set.entries[i].display, &devices[i]);

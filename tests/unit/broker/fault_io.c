@@ -66,8 +66,11 @@ static int fault_list(struct io *io, const char *path, bool (*each)(void *contex
     char name[512];
     (void)snprintf(name, sizeof name, "%.480s|list", path);
     for (int i = 0; i < FAULT_RULES; i++)
-        if (of(io)->rules[i].match[0] && of(io)->rules[i].error && strcmp(of(io)->rules[i].match, name) == 0)
-            return -of(io)->rules[i].error;
+        if (of(io)->rules[i].match[0] && strcmp(of(io)->rules[i].match, name) == 0) {
+            of(io)->now += of(io)->rules[i].delay_ns;
+            if (of(io)->rules[i].error)
+                return -of(io)->rules[i].error;
+        }
     return of(io)->base.operations->list(&of(io)->base, path, each, context);
 }
 

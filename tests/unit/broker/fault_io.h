@@ -35,7 +35,7 @@ void fault_io_free(struct fault_io *fault);
 struct fault_rule *fault_io_rule(struct fault_io *fault, const char *match, int error);
 void fault_io_clear_rules(struct fault_io *fault);
 void fault_io_clear_trace(struct fault_io *fault);
-/* A rule for "FOLDER|list" makes listing that folder fail. */
+/* A rule for "FOLDER|list" makes listing that folder fail, or slow. */
 /* How many opened paths contain it. */
 int fault_io_opened(const struct fault_io *fault, const char *part);
 /* Descriptors that are open now. */
