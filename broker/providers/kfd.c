@@ -69,6 +69,10 @@ static int look_at(struct kfd_search *search, int number)
     *search->out = (struct kfd_facts){.index = index, .gfx_target_version = (uint32_t)property(text, "gfx_target_version")};
     search->out->compute_units = simds_per_cu ? (uint32_t)(simds / simds_per_cu) : 0;
     read_bank(search->io, number, search->out);
+    uint64_t gpu_id = 0;
+    (void)snprintf(path, sizeof path, KFD_NODES "/%d/gpu_id", number);
+    if (io_read_u64(search->io, path, 10, &gpu_id) == 0)
+        search->out->gpu_id = (uint32_t)gpu_id;
     search->found = true;
     return 0;
 }

@@ -7,6 +7,7 @@
 
 struct kfd_facts {
     int index; /* among the GPUs of the topology, in its order */
+    uint32_t gpu_id; /* what its processes' files are named by; 0 = unknown */
     uint32_t gfx_target_version;
     uint32_t compute_units;
     uint32_t memory_bus_bits;

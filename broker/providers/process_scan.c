@@ -17,8 +17,7 @@ void scan_init(struct process_scan *scan, struct io *io)
     scan->io = io;
 }
 
-/* Room for one more of a growing array; false where `most` are there. */
-static bool grow(void **array, int *capacity, int count, int most, size_t size)
+bool scan_grow(void **array, int *capacity, int count, int most, size_t size)
 {
     if (count < *capacity)
         return true;
@@ -49,6 +48,7 @@ void scan_free(struct process_scan *scan)
     free(scan->processes);
     free(scan->holders);
     free(scan->clients);
+    free(scan->computes);
     scan_init(scan, scan->io);
 }
 
@@ -66,7 +66,7 @@ static struct scan_client *client_free_slot(struct process_scan *scan)
     for (int i = 0; i < scan->client_count; i++)
         if (!scan->clients[i].used)
             return &scan->clients[i];
-    if (!grow((void **)&scan->clients, &scan->client_capacity, scan->client_count, SCAN_MOST_CLIENTS, sizeof *scan->clients))
+    if (!scan_grow((void **)&scan->clients, &scan->client_capacity, scan->client_count, SCAN_MOST_CLIENTS, sizeof *scan->clients))
         return NULL;
     return &scan->clients[scan->client_count++];
 }
@@ -156,7 +156,7 @@ static void holders_forget(struct process_scan *scan, uint32_t pid)
 
 static void holder_add(struct process_scan *scan, uint32_t pid, uint32_t fd, int client)
 {
-    if (!grow((void **)&scan->holders, &scan->holder_capacity, scan->holder_count, SCAN_MOST_HOLDERS, sizeof *scan->holders)) {
+    if (!scan_grow((void **)&scan->holders, &scan->holder_capacity, scan->holder_count, SCAN_MOST_HOLDERS, sizeof *scan->holders)) {
         scan->overflow = true;
         return;
     }
@@ -296,7 +296,7 @@ static bool take_pid(void *context, const char *name)
     unsigned long pid = strtoul(name, &end, 10);
     if (!isdigit((unsigned char)name[0]) || *end || pid == 0 || pid > INT32_MAX)
         return true;
-    if (!grow((void **)&list->pids, &list->capacity, list->count, SCAN_MOST_PROCESSES, sizeof *list->pids)) {
+    if (!scan_grow((void **)&list->pids, &list->capacity, list->count, SCAN_MOST_PROCESSES, sizeof *list->pids)) {
         list->overflow = true;
         return false;
     }
@@ -359,6 +359,20 @@ static void list_processes(struct process_scan *scan, uint64_t now_ns)
     }
     free(list.pids);
     scan->listed_ns = now_ns;
+    scan_compute_processes(scan);
+}
+
+struct scan_process *scan_find(const struct process_scan *scan, uint32_t pid)
+{
+    int low = 0, high = scan->process_count;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (scan->processes[middle].pid < pid)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < scan->process_count && scan->processes[low].pid == pid ? &scan->processes[low] : NULL;
 }
 
 /* --- a tick ------------------------------------------------------------------------------------------------------------------ */

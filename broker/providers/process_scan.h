@@ -48,10 +48,21 @@ struct scan_client {
     double busy[FDINFO_ENGINES]; /* % since the last read, NaN = unknown */
 };
 
+/* A process of the compute driver, whose work no client's file shows. */
+struct scan_compute {
+    uint32_t pid;
+    int device;
+    bool has_vram;
+    uint64_t vram;
+    double busy; /* % of the compute units that it occupies, NaN = unknown */
+};
+
 /* How a process's descriptors are assigned to devices. */
 struct scan_device {
-    char id[48];     /* the PCI address, or "platform:..." */
-    int minors[2];   /* of the render node and the card, -1 = none */
+    char id[48];      /* the PCI address, or "platform:..." */
+    int minors[2];    /* of the render node and the card, -1 = none */
+    uint32_t kfd_gpu; /* number of the device in the compute driver, 0 = none */
+    uint32_t compute_units;
     bool unreadable; /* its clients are not to be read now, lest it wakes or stays awake */
 };
 
@@ -65,6 +76,8 @@ struct process_scan {
     int holder_count, holder_capacity;
     struct scan_client *clients;
     int client_count, client_capacity;
+    struct scan_compute *computes;
+    int compute_count, compute_capacity;
     int next;           /* process to be looked into next */
     uint64_t listed_ns; /* when processes were listed last, 0 = never */
     uint64_t boot_ms;   /* Unix milliseconds, 0 = unknown */
@@ -77,6 +90,10 @@ void scan_init(struct process_scan *scan, struct io *io);
 void scan_free(struct process_scan *scan);
 /* The devices, whose indices clients carry. A change forgets all clients. */
 void scan_set_devices(struct process_scan *scan, const struct scan_device *devices, int count);
+/* The process of that pid in the last list, or NULL. */
+struct scan_process *scan_find(const struct process_scan *scan, uint32_t pid);
+/* Room for one more in a growing array of the scan; false where `most` are there. */
+bool scan_grow(void **array, int *capacity, int count, int most, size_t size);
 /* One tick's share: at most about `budget_ns` of looking into processes, beside the known clients. */
 void scan_run(struct process_scan *scan, uint64_t now_ns, uint64_t budget_ns);
 
@@ -89,6 +106,10 @@ int process_start_ticks(struct io *io, uint32_t pid, uint64_t *ticks, bool *kern
 uint64_t process_boot_ms(struct io *io);
 /* The short id of a container in the text of a /proc/<pid>/cgroup; empty for none. */
 void process_container(const char *cgroup, char *out, size_t size);
+
+/* --- process_kfd.c ------------------------------------------------------------------------------------------------------- */
+/* Reads anew what the compute driver tells. */
+void scan_compute_processes(struct process_scan *scan);
 
 /* --- process_table.c: what is told ---------------------------------------------------------------------------------------- */
 /* The table of one device from what the scan knows, and the sums that are metrics. */

@@ -9,20 +9,8 @@ struct row {
     struct layout_process facts;
     double busy[FDINFO_ENGINES];
     bool known[FDINFO_ENGINES];
+    double compute_busy; /* by the compute driver, NaN = not told */
 };
-
-static const struct scan_process *process_of(const struct process_scan *scan, uint32_t pid)
-{
-    int low = 0, high = scan->process_count;
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        if (scan->processes[middle].pid < pid)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < scan->process_count && scan->processes[low].pid == pid ? &scan->processes[low] : NULL;
-}
 
 /* The lowest pid that holds the client, 0 for none, and how many other processes do. */
 static uint32_t owner_of(const struct process_scan *scan, int client, uint32_t *sharers)
@@ -54,6 +42,7 @@ static struct row *row_of(struct row **rows, int *count, uint32_t pid)
     row->facts.pid = pid;
     row->facts.uid = UINT32_MAX;
     row->facts.vram = row->facts.gtt = UINT64_MAX;
+    row->compute_busy = (double)NAN;
     return row;
 }
 
@@ -77,6 +66,15 @@ static void add_client(struct row *row, const struct scan_client *client, uint32
         }
 }
 
+/* The compute driver counts what it has allotted, and a client's file may show the same bytes: the larger is the truth. */
+static void add_compute(struct row *row, const struct scan_compute *compute)
+{
+    row->facts.flags |= PROCESS_KFD;
+    if (compute->has_vram && (row->facts.vram == UINT64_MAX || row->facts.vram < compute->vram))
+        row->facts.vram = compute->vram;
+    row->compute_busy = compute->busy;
+}
+
 /* Of several engines of a kind the busiest, never more than all of one. */
 static void busy_by_kind(const double *busy, const bool *known, double out[FDINFO_KINDS])
 {
@@ -93,10 +91,11 @@ static void busy_by_kind(const double *busy, const bool *known, double out[FDINF
 static void finish_row(const struct process_scan *scan, struct row *row)
 {
     double kinds[FDINFO_KINDS];
-    const struct scan_process *process = process_of(scan, row->facts.pid);
+    const struct scan_process *process = scan_find(scan, row->facts.pid);
     busy_by_kind(row->busy, row->known, kinds);
     row->facts.gfx_busy = kinds[FDINFO_GFX];
-    row->facts.compute_busy = kinds[FDINFO_COMPUTE];
+    /* The zero of a client's file says nothing of compute jobs. */
+    row->facts.compute_busy = row->facts.flags & PROCESS_KFD ? row->compute_busy : kinds[FDINFO_COMPUTE];
     row->facts.copy_busy = kinds[FDINFO_COPY];
     row->facts.encode_busy = kinds[FDINFO_ENCODE];
     row->facts.decode_busy = kinds[FDINFO_DECODE];
@@ -155,16 +154,20 @@ void process_table_fill(const struct process_scan *scan, int device, uint64_t no
         if (owner == 0)
             continue;
         add_client(row_of(&rows, &count, owner), client, sharers);
-        load->vram_known = load->vram_known || client->info.has_vram;
-        load->vram += client->info.has_vram ? client->info.vram : 0;
         for (int engine = 0; engine < FDINFO_ENGINES; engine++)
             if (!isnan(client->busy[engine])) {
                 known[engine] = true;
                 busy[engine] += client->busy[engine];
             }
     }
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < scan->compute_count; i++)
+        if (scan->computes[i].device == device)
+            add_compute(row_of(&rows, &count, scan->computes[i].pid), &scan->computes[i]);
+    for (int i = 0; i < count; i++) {
         finish_row(scan, &rows[i]);
+        load->vram_known = load->vram_known || rows[i].facts.vram != UINT64_MAX;
+        load->vram += bytes_or_none(rows[i].facts.vram);
+    }
     busy_by_kind(busy, known, load->busy);
     load->processes = (uint32_t)count;
     put_rows(rows, count, table);

@@ -10,6 +10,7 @@
 
 #include "broker/providers/all.h"
 #include "broker/providers/display_set.h"
+#include "broker/providers/kfd.h"
 #include "broker/providers/process_scan.h"
 #include "broker/providers/sleep_gate.h"
 #include "shm/text.h"
@@ -41,7 +42,7 @@ struct processes_state {
     struct process_scan scan;
     struct scan_device devices[SCAN_DEVICES];
     uint64_t ran_tick;
-    bool told; /* the list of devices */
+    bool told;           /* the list of devices */
     bool compute_driver; /* amdgpu's clients may use their GPU through kfd, which no client's file shows */
 };
 
@@ -87,6 +88,11 @@ static void set_devices(struct processes_state *state, struct io *io)
         memcpy(device->id, display->id, sizeof device->id);
         device->minors[0] = display->render_minor;
         device->minors[1] = -1;
+        struct kfd_facts kfd;
+        if (strcmp(display->driver, "amdgpu") == 0 && kfd_find(io, display, &kfd)) {
+            device->kfd_gpu = kfd.gpu_id;
+            device->compute_units = kfd.compute_units;
+        }
         text_format(path, sizeof path, "%.255s/drm", display->path);
         (void)io->operations->list(io, path, take_card, &device->minors[1]);
     }
@@ -127,7 +133,6 @@ static int processes_discover(struct provider_context *context, struct layout_de
     if (changed)
         set_devices(state, context->io);
     describe(state, context);
-    state->compute_driver = io_exists(context->io, "/sys/class/kfd/kfd/proc");
     if (!changed && state->told)
         return -EAGAIN;
     state->told = true;
@@ -148,6 +153,7 @@ static void run(struct processes_state *state, const struct provider_context *co
         state->devices[i].unreadable = verdict == SLEEP_ASLEEP || verdict == SLEEP_LETTING;
     }
     scan_run(&state->scan, now_ns, LOOK_BUDGET_NS);
+    state->compute_driver = state->scan.compute_count > 0;
     for (int i = 0; i < state->set.count; i++) {
         struct processes_device *device = state->set.entries[i].state;
         process_table_fill(&state->scan, i, now_ns, &device->table, &device->load);

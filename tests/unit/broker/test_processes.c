@@ -358,15 +358,35 @@ static void known_clients_cost_one_read_a_tick(void)
 static void compute_jobs_hide_from_the_drivers_accounts(void)
 {
     begin();
-    tree_write(&tree, "/sys/class/kfd/kfd/proc/1/pasid", "1\n");
-    process(800, "a\n");
+    tree_write(&tree, "/sys/class/kfd/kfd/topology/nodes/0/properties", "simd_count 0\n");
+    tree_write(&tree, "/sys/class/kfd/kfd/topology/nodes/1/properties",
+               "simd_count 192\nsimd_per_cu 2\nlocation_id 768\ndomain 0\ndevice_id 29772\ngfx_target_version 110000\n");
+    tree_write(&tree, "/sys/class/kfd/kfd/topology/nodes/1/gpu_id", "51123\n");
+    tree_write(&tree, "/sys/class/kfd/kfd/proc/800/vram_51123", "4194304\n");
+    tree_write(&tree, "/sys/class/kfd/kfd/proc/800/stats_51123/cu_occupancy", "24\n");
+    tree_write(&tree, "/sys/class/kfd/kfd/proc/802/vram_51123", "1048576\n");
+    tree_write(&tree, "/sys/class/kfd/kfd/proc/803/vram_99", "1048576\n"); /* of another GPU */
+    process(800, "python3\n");
+    process(802, "rocm\n");
+    process(803, "else\n");
     descriptor(800, 7, NODE, client(1, "drm-engine-gfx:\t0 ns\n"));
     run();
-    CU_ASSERT_EQUAL(probe_discover(&probe), -EAGAIN);
-    (void)tick(1);
+    CU_ASSERT_TRUE(tick(1));
+    CU_ASSERT_EQUAL(table.count, 2);
+    CU_ASSERT_EQUAL(table.rows[0].pid, 800);
+    CU_ASSERT_EQUAL(table.rows[0].vram, 4194304); /* not added to the client's 2117632 */
+    CU_ASSERT_EQUAL(table.rows[0].flags, PROCESS_KFD);
+    CU_ASSERT_EQUAL(table.rows[0].compute_busy, 25);
+    CU_ASSERT_EQUAL(table.rows[1].pid, 802);
+    CU_ASSERT_STRING_EQUAL(table.rows[1].comm, "rocm");
+    CU_ASSERT_TRUE(isnan(table.rows[1].compute_busy)); /* not told is not idle */
+    CU_ASSERT_EQUAL(probe_u64(&probe, METRIC_PROCESS_VRAM), 4194304 + 1048576);
     (void)tick(100);
     CU_ASSERT_FALSE(probe_known(&probe, METRIC_GFX_BUSY));
-    CU_ASSERT_TRUE(probe_known(&probe, METRIC_PROCESS_VRAM));
+    CU_ASSERT_EQUAL(fault_io_opened(&probe.fault, "/dev/"), 0);
+    tree_delete(&tree, "/sys/class/kfd/kfd/proc/802");
+    CU_ASSERT_TRUE(tick(1000));
+    CU_ASSERT_EQUAL(table.count, 1);
     end();
 }
 
