@@ -24,7 +24,11 @@ struct sim_device {
     const struct sim_model *model;
     int index; /* among all simulated devices, also those of other workers */
     char id[48];
+    struct layout_process_table processes; /* as of the last sample */
+    uint64_t told_ns;
 };
+
+static const uint64_t PROCESSES_NS = 250000000;
 
 struct sim_override {
     const char *variable;
@@ -271,9 +275,26 @@ static void sample_memories(const struct sim_model *model, double fraction, stru
         sample_memory(sample, METRIC_UNIFIED_TOTAL, total[0] + total[2], METRIC_UNIFIED_USED, used[0] + used[2]);
 }
 
+static double known_or_nan(const struct sample *sample, int metric)
+{
+    return metrics_valid(sample->valid, metric) ? (double)sample->values[metric].u64 : (double)NAN;
+}
+
+static void sample_processes(const struct sim_device *device, struct sample *sample, struct layout_process_table *table)
+{
+    sim_processes_fill(device->index, known_or_nan(sample, METRIC_VRAM_USED), known_or_nan(sample, METRIC_GTT_USED),
+                       sample->values[METRIC_GFX_BUSY].f64, sample->mono_ns, table);
+    uint64_t held = 0;
+    for (uint32_t i = 0; i < table->count; i++)
+        held += table->rows[i].vram;
+    sample_u64(sample, METRIC_PROCESS_COUNT, table->count);
+    if (metrics_valid(sample->valid, METRIC_VRAM_USED))
+        sample_u64(sample, METRIC_PROCESS_VRAM, held);
+}
+
 static int sim_sample(struct provider_context *context, int index, struct sample *sample)
 {
-    const struct sim_state *state = context->state;
+    struct sim_state *state = context->state;
     if (index < 0 || index >= state->count)
         return -ENODEV;
     const struct sim_device *device = &state->devices[index];
@@ -298,7 +319,20 @@ static int sim_sample(struct provider_context *context, int index, struct sample
         if (device->model->metrics[metric].known)
             sample_value(sample, metric, metric_now(state, device->model, &now, metric));
     sample_memories(device->model, now.memory_fraction, sample);
+    sample_processes(&state->devices[index], sample, &state->devices[index].processes);
     return 0;
+}
+
+/* As often as their numbers change to the eye. */
+static bool sim_processes(struct provider_context *context, int index, struct layout_process_table *table)
+{
+    struct sim_state *state = context->state;
+    struct sim_device *device = index >= 0 && index < state->count ? &state->devices[index] : NULL;
+    if (!device || device->processes.updated_ns < device->told_ns + PROCESSES_NS)
+        return false;
+    device->told_ns = device->processes.updated_ns;
+    *table = device->processes;
+    return true;
 }
 
 static void sim_stop(struct provider_context *context)
@@ -307,5 +341,9 @@ static void sim_stop(struct provider_context *context)
     context->state = NULL;
 }
 
-const struct provider provider_sim = {
-    .name = "sim", .start = sim_start, .discover = sim_discover, .sample = sim_sample, .stop = sim_stop};
+const struct provider provider_sim = {.name = "sim",
+                                      .start = sim_start,
+                                      .discover = sim_discover,
+                                      .sample = sim_sample,
+                                      .processes = sim_processes,
+                                      .stop = sim_stop};

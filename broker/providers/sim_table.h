@@ -60,4 +60,8 @@ struct sim_moment {
 };
 void sim_moment_at(const struct sim_model *model, enum sim_load load, int device, uint64_t mono_ns, struct sim_moment *out);
 
+/* The processes of a device with these levels; NaN = unknown. */
+void sim_processes_fill(int device, double vram_used, double gtt_used, double gfx_busy, uint64_t mono_ns,
+                        struct layout_process_table *table);
+
 #endif
