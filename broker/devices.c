@@ -207,6 +207,15 @@ static void merge_facts(const struct devices *devices, const struct device *devi
     }
 }
 
+/* A source that does not know the device itself is heard on its state and time only where there is no other. */
+static bool stands_aside(const struct device *device, int provider)
+{
+    for (int i = 0; providers[provider]->aside && i < provider_count && i < DEVICES_MAX_SOURCES; i++)
+        if (device->sources[i].present && !providers[i]->aside)
+            return true;
+    return false;
+}
+
 static uint32_t merge_state(const struct devices *devices, const struct device *device)
 {
     int order[DEVICES_MAX_SOURCES];
@@ -217,6 +226,8 @@ static uint32_t merge_state(const struct devices *devices, const struct device *
         return DEVICE_GONE;
     for (int i = 0; i < count; i++) {
         const struct source *source = &device->sources[order[i]];
+        if (stands_aside(device, order[i]))
+            continue;
         if (source->hung)
             return DEVICE_HUNG;
         if (source->gone)
@@ -367,7 +378,7 @@ bool devices_merge(struct devices *devices, struct device *device, uint64_t now_
         if (!source->present || !source->sampled)
             continue;
         merged->cost_ns += source->sample.cost_ns;
-        if (source->sample.mono_ns > merged->mono_ns && source->sample.mono_ns <= now_ns)
+        if (!stands_aside(device, i) && source->sample.mono_ns > merged->mono_ns && source->sample.mono_ns <= now_ns)
             merged->mono_ns = source->sample.mono_ns;
     }
     merge_external(merged, &facts);

@@ -54,7 +54,8 @@ void sample_flag(struct sample *sample, uint64_t quality);
 
 struct provider {
     const char *name;
-    bool host; /* samples the machine, not devices */
+    bool host;  /* samples the machine, not devices */
+    bool aside; /* knows who uses a device, not how the device is: its word on state and time does not count */
     /* Makes `state`. 0, or -errno when there is nothing for it here (message set): the worker reports "absent" and ends. */
     int (*start)(struct provider_context *context);
     /* Fills up to `capacity` devices, ordered by id, and returns how many; honours exclude and only (provider_wants). Called at

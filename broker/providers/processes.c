@@ -258,6 +258,7 @@ static void processes_stop(struct provider_context *context)
 }
 
 const struct provider provider_processes = {.name = "processes",
+                                            .aside = true,
                                             .start = processes_start,
                                             .discover = processes_discover,
                                             .sample = processes_sample,

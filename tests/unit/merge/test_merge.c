@@ -1,6 +1,7 @@
 #include <math.h>
 
 #include "broker/devices.h"
+#include "broker/process_check.h"
 #include "tests/unit/check.h"
 
 static const uint64_t second = UINT64_C(1000000000);
@@ -188,6 +189,88 @@ static void facts_come_from_the_best_provider_that_has_them(void)
     CU_ASSERT_STRING_EQUAL(device->facts.name, "AMD GPU 1002:150e");
 }
 
+static void a_scan_of_processes_says_nothing_of_the_device_itself(void)
+{
+    struct device *device = fresh("0000:03:00.0");
+    int scan = provider_find("processes");
+    struct layout_device facts = {.id = "0000:03:00.0", .kfd_index = -1, .nvml_index = -1};
+    devices_take_facts(device, scan, &facts);
+    give(device, kernel, second, METRIC_POWER_NOW, 10);
+    give(device, scan, second + 5, METRIC_PROCESS_VRAM, 7);
+    devices_merge(&devices, device, second + 9, 2 * second, &merged);
+    CU_ASSERT_EQUAL(merged.mono_ns, second);
+    devices_take_hung(device, scan);
+    devices_merge(&devices, device, second + 9, 2 * second, &merged);
+    CU_ASSERT_EQUAL(merged.state, DEVICE_OK);
+}
+
+/* What is in use and no known process holds; never below zero, and unknown where a part is. */
+static void external_memory_is_what_nobody_known_holds(void)
+{
+    struct device *device = fresh("0000:03:00.0");
+    int scan = provider_find("processes");
+    struct layout_device facts = {.id = "0000:03:00.0", .kfd_index = -1, .nvml_index = -1};
+    devices_take_facts(device, scan, &facts);
+    give(device, kernel, second, METRIC_VRAM_USED, 1000);
+    devices_merge(&devices, device, second, 2 * second, &merged);
+    CU_ASSERT_FALSE(metrics_valid(merged.valid, METRIC_EXTERNAL_VRAM));
+    give(device, scan, second, METRIC_PROCESS_VRAM, 300);
+    devices_merge(&devices, device, second, 2 * second, &merged);
+    CU_ASSERT_EQUAL(merged.values[METRIC_EXTERNAL_VRAM].u64, 700);
+    CU_ASSERT_EQUAL(device->facts.reasons[METRIC_EXTERNAL_VRAM], REASON_NONE);
+    give(device, scan, second, METRIC_PROCESS_VRAM, 1300); /* shared memory counted twice */
+    devices_merge(&devices, device, second, 2 * second, &merged);
+    CU_ASSERT_EQUAL(merged.values[METRIC_EXTERNAL_VRAM].u64, 0);
+}
+
+static void doubts_count_only_of_sources_that_were_believed(void)
+{
+    struct device *device = fresh("0000:03:00.0");
+    int scan = provider_find("processes");
+    struct layout_device facts = {.id = "0000:03:00.0", .kfd_index = -1, .nvml_index = -1};
+    struct sample sample;
+    devices_take_facts(device, scan, &facts);
+    sample_begin(&sample, second);
+    sample_f64(&sample, METRIC_GFX_BUSY, 12);
+    sample_flag(&sample, QUALITY_ESTIMATED);
+    devices_take_sample(device, scan, 0, &sample);
+    sample_begin(&sample, second);
+    sample_f64(&sample, METRIC_GFX_BUSY, 50);
+    sample_flag(&sample, 0);
+    devices_take_sample(device, kernel, 0, &sample);
+    devices_merge(&devices, device, second, 2 * second, &merged);
+    CU_ASSERT_EQUAL(merged.values[METRIC_GFX_BUSY].f64, 50);
+    CU_ASSERT_EQUAL(merged.values[METRIC_QUALITY].u64, 0);
+    sample_begin(&sample, second);
+    sample_flag(&sample, 0);
+    devices_take_sample(device, kernel, 0, &sample); /* its sensor does not know any more */
+    devices_merge(&devices, device, second, 2 * second, &merged);
+    CU_ASSERT_EQUAL(merged.values[METRIC_GFX_BUSY].f64, 12);
+    CU_ASSERT_EQUAL(merged.values[METRIC_QUALITY].u64, QUALITY_ESTIMATED);
+}
+
+static void tables_of_processes_are_checked(void)
+{
+    struct layout_process_table table = {.count = 2, .flags = 0xffffffff};
+    table.rows[0] =
+        (struct layout_process){.pid = 1, .gfx_busy = 101, .compute_busy = NAN, .copy_busy = 50, .vram = UINT64_C(1) << 60};
+    memset(table.rows[0].comm, 'x', sizeof table.rows[0].comm); /* not terminated */
+    table.rows[1] = (struct layout_process){.pid = 2, .vram = 5, .comm = "fine"};
+    table.rows[2].pid = 99; /* beyond the count */
+    CU_ASSERT_TRUE(process_table_check(&table));
+    CU_ASSERT_TRUE(isnan(table.rows[0].gfx_busy) && table.rows[0].copy_busy == 50);
+    CU_ASSERT_EQUAL(table.rows[0].vram, UINT64_MAX);
+    CU_ASSERT_EQUAL(table.rows[0].comm[0], '\0');
+    CU_ASSERT_STRING_EQUAL(table.rows[1].comm, "fine");
+    CU_ASSERT_EQUAL(table.rows[2].pid, 0);
+    CU_ASSERT_EQUAL(table.flags, PROCESS_TABLE_PARTIAL);
+    table.count = LAYOUT_PROCESS_ROWS + 1;
+    CU_ASSERT_FALSE(process_table_check(&table));
+    table.count = 1;
+    table.rows[0].pid = 0;
+    CU_ASSERT_FALSE(process_table_check(&table));
+}
+
 TESTS({"highest_rung_that_knows_wins", highest_rung_that_knows_wins},
       {"unknown_keeps_the_most_telling_reason", unknown_keeps_the_most_telling_reason},
       {"old_samples_become_stale", old_samples_become_stale}, {"no_nan_leaves", no_nan_leaves},
@@ -195,4 +278,8 @@ TESTS({"highest_rung_that_knows_wins", highest_rung_that_knows_wins},
       {"device_that_went_and_came_back_has_a_new_generation", device_that_went_and_came_back_has_a_new_generation},
       {"hung_device_stays_in_the_table_until_it_answers", hung_device_stays_in_the_table_until_it_answers},
       {"ids_are_ordered_with_trailing_numbers_by_value", ids_are_ordered_with_trailing_numbers_by_value},
-      {"facts_come_from_the_best_provider_that_has_them", facts_come_from_the_best_provider_that_has_them})
+      {"facts_come_from_the_best_provider_that_has_them", facts_come_from_the_best_provider_that_has_them},
+      {"a_scan_of_processes_says_nothing_of_the_device_itself", a_scan_of_processes_says_nothing_of_the_device_itself},
+      {"external_memory_is_what_nobody_known_holds", external_memory_is_what_nobody_known_holds},
+      {"doubts_count_only_of_sources_that_were_believed", doubts_count_only_of_sources_that_were_believed},
+      {"tables_of_processes_are_checked", tables_of_processes_are_checked})
