@@ -9,5 +9,6 @@ python3 -B tests/bench/annotate_bench.py "$bin"
 [ -x "$bin/bench/reader_bench" ] && python3 -B tests/bench/reader_bench.py "$bin"
 python3 -B tests/bench/python_bench.py "$bin"
 python3 -B tests/bench/tick_bench.py "$bin" 4
+"$bin/bench/scan_bench"
 GPUTAP_BIN=$bin "$bin/bench/bridge_bench" 200 3
 exit 0
