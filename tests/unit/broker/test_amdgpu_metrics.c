@@ -102,6 +102,21 @@ static void files_and_table_each_tell_what_they_know_best(void)
     end();
 }
 
+static void a_table_that_could_not_be_read_is_not_that_of_before(void)
+{
+    begin();
+    write_hex(table_navi21);
+    start();
+    probe_sample(&probe, 0);
+    CU_ASSERT_EQUAL(probe_f64(&probe, METRIC_GFX_BUSY), 3);
+    fault_io_rule(&probe.fault, "/gpu_metrics", EIO);
+    probe_sample(&probe, 0);
+    CU_ASSERT_EQUAL(probe_f64(&probe, METRIC_GFX_BUSY), 42);
+    CU_ASSERT_FALSE(probe_known(&probe, METRIC_ENERGY));
+    CU_ASSERT_FALSE(probe_known(&probe, METRIC_THROTTLE));
+    end();
+}
+
 static void the_table_alone_will_do(void)
 {
     begin();
@@ -402,6 +417,7 @@ static void the_table_is_read_once_a_sample(void)
 
 TESTS({"a_table_that_tells_nothing_takes_nothing_away", a_table_that_tells_nothing_takes_nothing_away},
       {"files_and_table_each_tell_what_they_know_best", files_and_table_each_tell_what_they_know_best},
+      {"a_table_that_could_not_be_read_is_not_that_of_before", a_table_that_could_not_be_read_is_not_that_of_before},
       {"the_table_alone_will_do", the_table_alone_will_do},
       {"averages_stand_for_clocks_that_nobody_tells_and_are_flagged", averages_stand_for_clocks_that_nobody_tells_and_are_flagged},
       {"a_stopped_clock_of_a_busy_card_gives_way_to_the_average", a_stopped_clock_of_a_busy_card_gives_way_to_the_average},

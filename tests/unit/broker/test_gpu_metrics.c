@@ -197,7 +197,7 @@ static void a_table_that_is_cut_short_or_unknown_is_refused(void)
     CU_ASSERT_EQUAL(gpu_metrics_parse(table, 4096, 0, &metrics), -EPROTO);
     /* A 1.6 of an early driver had 384 bytes and another layout. */
     memset(table, 1, 384);
-    memcpy(table, "\x80\x01\x01\x06", 4);
+    table_put(table, 0, 0x06010180, 4);
     CU_ASSERT_EQUAL(gpu_metrics_parse(table, 384, 0, &metrics), -EOPNOTSUPP);
 }
 
