@@ -189,7 +189,16 @@ static int file_open(struct io *io, struct io_file *file)
     return 0;
 }
 
-static long read_pieces(struct io *io, const struct io_file *file, char *out, size_t size, bool to_end)
+/* Is what was read so far all there is? */
+typedef bool (*io_enough)(const char *bytes, size_t length, const void *context);
+
+static bool line_is_enough(const char *bytes, size_t length, const void *context)
+{
+    (void)context;
+    return bytes[length - 1] == '\n' || bytes[length - 1] == '\0';
+}
+
+static long read_pieces(struct io *io, const struct io_file *file, char *out, size_t size, io_enough enough, const void *context)
 {
     size_t length = 0;
     while (length < size) {
@@ -199,10 +208,27 @@ static long read_pieces(struct io *io, const struct io_file *file, char *out, si
         if (got == 0)
             break;
         length += (size_t)got;
-        if (!to_end && (out[length - 1] == '\n' || out[length - 1] == '\0'))
+        if (enough && enough(out, length, context))
             break;
     }
     return (long)length;
+}
+
+/* Opens the file if it is not, reads, and opens it anew where the one behind the descriptor is gone. */
+static long read_kept(struct io *io, struct io_file *file, char *out, size_t size, io_enough enough, const void *context)
+{
+    bool kept = file->fd >= 0;
+    long got = file_open(io, file);
+    if (got < 0)
+        return got;
+    got = read_pieces(io, file, out, size, enough, context);
+    if (got == -ENODEV || got == -ENOENT || got == -ESTALE) {
+        io_file_close(io, file);
+        /* A file that was opened just now is not opened twice. */
+        if (kept && file_open(io, file) == 0)
+            got = read_pieces(io, file, out, size, enough, context);
+    }
+    return got;
 }
 
 static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
@@ -212,17 +238,7 @@ static long file_text(struct io *io, struct io_file *file, char *out, size_t siz
     if (size == 0)
         return -EINVAL;
     out[0] = '\0';
-    bool kept = file->fd >= 0;
-    long got = file_open(io, file);
-    if (got < 0)
-        return got;
-    got = read_pieces(io, file, out, size - 1, to_end);
-    if (got == -ENODEV || got == -ENOENT || got == -ESTALE) {
-        io_file_close(io, file);
-        /* A file that was opened just now is not opened twice. */
-        if (kept && file_open(io, file) == 0)
-            got = read_pieces(io, file, out, size - 1, to_end);
-    }
+    long got = read_kept(io, file, out, size - 1, to_end ? NULL : line_is_enough, NULL);
     if (got < 0) {
         out[0] = '\0';
         return got;
@@ -237,6 +253,22 @@ static long file_text(struct io *io, struct io_file *file, char *out, size_t siz
 long io_file_read(struct io *io, struct io_file *file, char *out, size_t size) { return file_text(io, file, out, size, false); }
 
 long io_file_read_all(struct io *io, struct io_file *file, char *out, size_t size) { return file_text(io, file, out, size, true); }
+
+struct record_size {
+    size_t (*whole)(const void *bytes, size_t got);
+};
+
+static bool record_is_enough(const char *bytes, size_t length, const void *context)
+{
+    return length >= ((const struct record_size *)context)->whole(bytes, length);
+}
+
+long io_file_bytes(struct io *io, struct io_file *file, void *out, size_t size, size_t (*whole)(const void *bytes, size_t got))
+{
+    const struct record_size context = {whole};
+    long got = read_kept(io, file, out, size, record_is_enough, &context);
+    return got == 0 ? -ENODATA : got;
+}
 
 /* --- numbers ---------------------------------------------------------------------------------------------------------- */
 

@@ -45,6 +45,10 @@ long io_file_read(struct io *io, struct io_file *file, char *out, size_t size);
 /* The same, read on to the end of the file: for files of several records, which the kernel may hand out piece by piece. */
 long io_file_read_all(struct io *io, struct io_file *file, char *out, size_t size);
 
+/* Bytes as they are, from the start. `whole` says how many a record has, seen from its first `got` bytes, so that a driver that
+ * makes the record anew for every read is asked once. Bytes, or -errno; an empty file is -ENODATA. */
+long io_file_bytes(struct io *io, struct io_file *file, void *out, size_t size, size_t (*whole)(const void *bytes, size_t got));
+
 /* Whole decimal numbers of a kept file: 0 or -errno; text that is no such number is -EPROTO. A sysfs number may be followed by
  * NULs and white space. */
 int io_file_u64(struct io *io, struct io_file *file, uint64_t *out);

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-15}
-targets=(fuzz_segment_libfuzzer fuzz_clients_libfuzzer fuzz_providers_libfuzzer bridge_fuzz)
+targets=(fuzz_segment_libfuzzer fuzz_clients_libfuzzer fuzz_gpu_metrics_libfuzzer fuzz_providers_libfuzzer bridge_fuzz)
 cmake --preset fuzz >/dev/null
 cmake --build --preset fuzz --target "${targets[@]}" | tail -1
 for target in "${targets[@]}"; do

@@ -2,6 +2,7 @@
 #ifndef GPUTAP_BROKER_PROVIDERS_AMDGPU_H
 #define GPUTAP_BROKER_PROVIDERS_AMDGPU_H
 
+#include "broker/providers/gpu_metrics.h"
 #include "broker/providers/hwmon.h"
 #include "broker/providers/pci.h"
 #include "broker/providers/sleep_gate.h"
@@ -22,7 +23,16 @@ enum amdgpu_field {
     AMDGPU_MEDIA_CLOCKS,
     AMDGPU_LINKS,
     AMDGPU_REPLAYS,
+    AMDGPU_TABLE, /* gpu_metrics */
     AMDGPU_FIELD_COUNT
+};
+
+enum { AMDGPU_CLOCK_MOST = 10000 /* MHz */, AMDGPU_TEXT = 2048 /* bytes of a pp_dpm table */ };
+
+/* What throttles, from one look to the next. */
+struct amdgpu_throttle {
+    bool seen[GM_BY_CPU_HEAT + 1];
+    uint64_t times[GM_BY_CPU_HEAT + 1];
 };
 
 struct amdgpu_device {
@@ -36,6 +46,12 @@ struct amdgpu_device {
     struct hwmon hwmon;
     struct io_file files[AMDGPU_FIELD_COUNT];
     bool absent[AMDGPU_FIELD_COUNT]; /* this driver has no such file */
+
+    bool firmware_asked;
+    uint32_t smc_firmware;    /* 0 = unknown */
+    struct gpu_metrics table; /* of this sample: nothing is known where it could not be read */
+    struct energy_counter energy;
+    struct amdgpu_throttle throttle;
 
     uint64_t slow_due_ns; /* of what is read once a second */
     int link_error;
@@ -73,9 +89,34 @@ void amdgpu_read_memory(struct amdgpu_device *device, struct io *io, struct samp
 void amdgpu_read_all(struct amdgpu_device *device, struct io *io, struct sample *sample);
 bool amdgpu_is_busy(const struct sample *sample);
 
+/* A number or the text of one of the device's files: 0 or -errno. One that this driver lacks is not asked for again. */
+int amdgpu_file_number(struct amdgpu_device *device, struct io *io, enum amdgpu_field field, uint64_t *out);
+int amdgpu_file_text(struct amdgpu_device *device, struct io *io, enum amdgpu_field field, char *text, size_t size);
+
+/* --- amdgpu_metrics.c ------------------------------------------------------------------------------------------------- */
+/* Reads gpu_metrics into device->table, once a sample. */
+void amdgpu_metrics_read(struct amdgpu_device *device, struct io *io);
+/* Fills what hwmon left unknown, and what the table knows best; then, after the other files, with what the firmware has averaged.
+ */
+void amdgpu_metrics_fill(struct amdgpu_device *device, struct sample *sample);
+void amdgpu_metrics_fill_averages(const struct amdgpu_device *device, struct sample *sample);
+/* Full load is what a broken sensor says, too: drops it or flags it. */
+void amdgpu_metrics_doubt_load(const struct amdgpu_device *device, struct sample *sample);
+
+/* --- amdgpu_throttle.c ------------------------------------------------------------------------------------------------ */
+/* `hotspot` and its limit in degrees; NaN and 0 where they are unknown. */
+void amdgpu_throttle_sample(struct amdgpu_throttle *throttle, const struct gpu_metrics *table, double hotspot, double limit,
+                            struct sample *sample);
+
+/* --- amdgpu_clocks.c -------------------------------------------------------------------------------------------------- */
+void amdgpu_clock_sample(struct amdgpu_device *device, struct io *io, struct sample *sample, enum amdgpu_field field, int metric);
+void amdgpu_clock_drop_stopped(struct sample *sample, int metric);
 /* pp_dpm tables, "1: 848Mhz *" a line: the last line with a star is the state in force. Megahertz or -errno. */
 int amdgpu_clock_now(const char *text, double *mhz);
 double amdgpu_clock_maximum(const char *text);
+
+/* --- amdgpu_link.c ---------------------------------------------------------------------------------------------------- */
+void amdgpu_link_sample(struct amdgpu_device *device, struct io *io, struct sample *sample);
 /* pp_dpm_pcie, "1: 16.0GT/s, x16 619Mhz *". */
 int amdgpu_link_now(const char *text, double *speed, uint64_t *width);
 

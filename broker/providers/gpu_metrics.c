@@ -183,3 +183,5 @@ int gpu_metrics_parse(const void *bytes, size_t size, uint32_t smc_firmware, str
     drop_impossible_loads(out);
     return 0;
 }
+
+size_t gpu_metrics_size(const void *bytes, size_t got) { return got < 4 ? 4 : (size_t)load(bytes, 2); }

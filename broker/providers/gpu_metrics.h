@@ -65,6 +65,9 @@ enum gpu_metrics_throttler {
 
 enum { GM_MOST_PARTITIONS = 8, GM_MOST_BYTES = 8192 };
 
+/* A count of GM_ENERGY: 2^-16 J, which drivers round to 15.3 microjoules (amdsmi issue 38). */
+#define GM_JOULE (1.0 / 65536)
+
 struct gpu_metrics {
     unsigned format, content; /* 1.3 is format 1, content 3 */
     bool known[GM_FIELD_COUNT];
@@ -79,6 +82,9 @@ struct gpu_metrics {
  * unknown. 0, or -EPROTO for bytes that are no such table, -EOPNOTSUPP for a version (or a size of one) that is not known: a
  * stranger's offsets are never guessed. */
 int gpu_metrics_parse(const void *bytes, size_t size, uint32_t smc_firmware, struct gpu_metrics *out);
+
+/* How many bytes the table has, seen from its first `got`; while that cannot be said, more than those. For io_file_bytes. */
+size_t gpu_metrics_size(const void *bytes, size_t got);
 
 /* --- the tables ------------------------------------------------------------------------------------------------------- */
 

@@ -23,7 +23,6 @@
         0, 0, 0, 0, 0, 0                                                                                                           \
     }
 
-#define JOULE (1.0 / 65536) /* 2^-16 J, which drivers round to 15.3 microjoules (amdsmi issue 38) */
 #define CENTI 0.01
 #define MILLI 0.001
 #define MEGA 1e6
@@ -62,7 +61,7 @@ static const struct gpu_metrics_row rows_1_1[] = {PLAIN(GM_TEMPERATURE_EDGE, GM_
                                                   PLAIN(GM_MEMORY_BUSY, GM_U16, 18, 1),
                                                   PLAIN(GM_MEDIA_BUSY, GM_U16, 20, 1),
                                                   PLAIN(GM_POWER_AVERAGE, GM_U16, 22, 1),
-                                                  NONZERO(GM_ENERGY, GM_U64, 24, JOULE),
+                                                  NONZERO(GM_ENERGY, GM_U64, 24, GM_JOULE),
                                                   PLAIN(GM_DRIVER_CLOCK, GM_U64, 32, 1),
                                                   PLAIN(GM_GFX_CLOCK_AVERAGE, GM_U16, 40, 1),
                                                   PLAIN(GM_SOC_CLOCK_AVERAGE, GM_U16, 42, 1),
@@ -91,18 +90,18 @@ static const struct gpu_metrics_row rows_mi300_head[] = {PLAIN(GM_TEMPERATURE_HO
                                                          PLAIN(GM_MEMORY_BUSY, GM_U16, 14, 1),
                                                          END};
 static const struct gpu_metrics_row rows_1_4[] = {
-    MEAN(GM_MEDIA_BUSY, GM_U16, 16, 4, 1),   NONZERO(GM_ENERGY, GM_U64, 24, JOULE),  PLAIN(GM_DRIVER_CLOCK, GM_U64, 32, 1),
-    PLAIN(GM_THROTTLE_ASIC, GM_U32, 40, 1),  NONZERO(GM_LINK_WIDTH, GM_U16, 48, 1),  NONZERO(GM_LINK_SPEED, GM_U16, 50, 0.1),
-    PLAIN(GM_REPLAYS, GM_U64, 88, 1),        MEAN(GM_GFX_CLOCK, GM_U16, 240, 8, 1),  MEAN(GM_SOC_CLOCK, GM_U16, 256, 4, 1),
-    MEAN(GM_MEDIA_CLOCK, GM_U16, 264, 4, 1), PLAIN(GM_MEMORY_CLOCK, GM_U16, 280, 1), END};
+    MEAN(GM_MEDIA_BUSY, GM_U16, 16, 4, 1),   NONZERO(GM_ENERGY, GM_U64, 24, GM_JOULE), PLAIN(GM_DRIVER_CLOCK, GM_U64, 32, 1),
+    PLAIN(GM_THROTTLE_ASIC, GM_U32, 40, 1),  NONZERO(GM_LINK_WIDTH, GM_U16, 48, 1),    NONZERO(GM_LINK_SPEED, GM_U16, 50, 0.1),
+    PLAIN(GM_REPLAYS, GM_U64, 88, 1),        MEAN(GM_GFX_CLOCK, GM_U16, 240, 8, 1),    MEAN(GM_SOC_CLOCK, GM_U16, 256, 4, 1),
+    MEAN(GM_MEDIA_CLOCK, GM_U16, 264, 4, 1), PLAIN(GM_MEMORY_CLOCK, GM_U16, 280, 1),   END};
 static const struct gpu_metrics_row rows_1_5[] = {
-    MEAN(GM_MEDIA_BUSY, GM_U16, 16, 4, 1),   NONZERO(GM_ENERGY, GM_U64, 88, JOULE),  PLAIN(GM_DRIVER_CLOCK, GM_U64, 96, 1),
-    PLAIN(GM_THROTTLE_ASIC, GM_U32, 104, 1), NONZERO(GM_LINK_WIDTH, GM_U16, 112, 1), NONZERO(GM_LINK_SPEED, GM_U16, 114, 0.1),
-    PLAIN(GM_REPLAYS, GM_U64, 152, 1),       MEAN(GM_GFX_CLOCK, GM_U16, 312, 8, 1),  MEAN(GM_SOC_CLOCK, GM_U16, 328, 4, 1),
-    MEAN(GM_MEDIA_CLOCK, GM_U16, 336, 4, 1), PLAIN(GM_MEMORY_CLOCK, GM_U16, 352, 1), END};
+    MEAN(GM_MEDIA_BUSY, GM_U16, 16, 4, 1),   NONZERO(GM_ENERGY, GM_U64, 88, GM_JOULE), PLAIN(GM_DRIVER_CLOCK, GM_U64, 96, 1),
+    PLAIN(GM_THROTTLE_ASIC, GM_U32, 104, 1), NONZERO(GM_LINK_WIDTH, GM_U16, 112, 1),   NONZERO(GM_LINK_SPEED, GM_U16, 114, 0.1),
+    PLAIN(GM_REPLAYS, GM_U64, 152, 1),       MEAN(GM_GFX_CLOCK, GM_U16, 312, 8, 1),    MEAN(GM_SOC_CLOCK, GM_U16, 328, 4, 1),
+    MEAN(GM_MEDIA_CLOCK, GM_U16, 336, 4, 1), PLAIN(GM_MEMORY_CLOCK, GM_U16, 352, 1),   END};
 
 /* 1.6: MI300X. 1.7 and 1.8: MI300X, MI325X, MI350, with mem_max_bandwidth before the energy. */
-static const struct gpu_metrics_row rows_1_6[] = {NONZERO(GM_ENERGY, GM_U64, 16, JOULE),
+static const struct gpu_metrics_row rows_1_6[] = {NONZERO(GM_ENERGY, GM_U64, 16, GM_JOULE),
                                                   PLAIN(GM_DRIVER_CLOCK, GM_U64, 24, 1),
                                                   PLAIN(TIMES(GM_BY_PROCHOT), GM_U32, 36, 1),
                                                   PLAIN(TIMES(GM_BY_POWER), GM_U32, 40, 1),
@@ -117,7 +116,7 @@ static const struct gpu_metrics_row rows_1_6[] = {NONZERO(GM_ENERGY, GM_U64, 16,
                                                   MEAN(GM_MEDIA_CLOCK, GM_U16, 288, 4, 1),
                                                   PLAIN(GM_MEMORY_CLOCK, GM_U16, 304, 1),
                                                   END};
-static const struct gpu_metrics_row rows_1_7[] = {NONZERO(GM_ENERGY, GM_U64, 24, JOULE),
+static const struct gpu_metrics_row rows_1_7[] = {NONZERO(GM_ENERGY, GM_U64, 24, GM_JOULE),
                                                   PLAIN(GM_DRIVER_CLOCK, GM_U64, 32, 1),
                                                   PLAIN(TIMES(GM_BY_PROCHOT), GM_U32, 44, 1),
                                                   PLAIN(TIMES(GM_BY_POWER), GM_U32, 48, 1),
@@ -207,7 +206,7 @@ static const struct {
     {3, PLAIN(GM_POWER_NOW, 0, 0, 1)},
     {4, PLAIN(GM_GFX_BUSY, 0, 0, 1)},
     {5, PLAIN(GM_MEMORY_BUSY, 0, 0, 1)},
-    {7, NONZERO(GM_ENERGY, 0, 0, JOULE)},
+    {7, NONZERO(GM_ENERGY, 0, 0, GM_JOULE)},
     {8, PLAIN(GM_DRIVER_CLOCK, 0, 0, 1)},
     {10, PLAIN(TIMES(GM_BY_PROCHOT), 0, 0, 1)},
     {11, PLAIN(TIMES(GM_BY_POWER), 0, 0, 1)},
@@ -221,6 +220,7 @@ static const struct {
     {34, PLAIN(GM_SOC_CLOCK, 0, 0, 1)},
     {35, PLAIN(GM_MEDIA_CLOCK, 0, 0, 1)},
     {37, PLAIN(GM_MEMORY_CLOCK, 0, 0, 1)},
+    {40, PLAIN(GM_GFX_BUSY, 0, 0, 1)}, /* of each engine: later in the list than 4, which it stands for where both are told */
     {42, PLAIN(GM_MEDIA_BUSY, 0, 0, 1)},
     {48, HIGHEST(GM_TEMPERATURE_MEMORY, 0, 0, 1, 1)},
     {50, HIGHEST(GM_TEMPERATURE_HOTSPOT, 0, 0, 1, 1)},

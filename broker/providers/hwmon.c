@@ -226,10 +226,8 @@ static int read_channel(struct hwmon *hwmon, struct io *io, uint64_t mono_ns, en
     return error;
 }
 
-enum { POWER_MOST = 3000 }; /* W: no board draws more, whatever its limits say */
-
 /* Power beyond twice the limit is a misread counter or register (B570 on kernel 6.16: 3868 W). */
-static double power_maximum(const struct hwmon *hwmon, double cap)
+double hwmon_power_maximum(const struct hwmon *hwmon, double cap)
 {
     double limit = cap > hwmon->power_critical ? cap : hwmon->power_critical;
     return limit > 0 && 2 * limit < POWER_MOST ? 2 * limit : POWER_MOST;
@@ -322,7 +320,7 @@ static const struct reading *fan(const struct reading *readings)
 static void put_all(struct hwmon *hwmon, const struct reading *readings, struct sample *sample)
 {
     double cap = readings[HWMON_POWER_CAP].error ? 0 : readings[HWMON_POWER_CAP].value;
-    double most = power_maximum(hwmon, cap);
+    double most = hwmon_power_maximum(hwmon, cap);
     bool second_now = hwmon->present[HWMON_SECOND_NOW];
     put(sample, METRIC_TEMPERATURE_EDGE, &readings[HWMON_EDGE], TEMPERATURE_LOW, TEMPERATURE_HIGH);
     put(sample, METRIC_TEMPERATURE_JUNCTION, &readings[HWMON_JUNCTION], TEMPERATURE_LOW, TEMPERATURE_HIGH);
@@ -332,11 +330,11 @@ static void put_all(struct hwmon *hwmon, const struct reading *readings, struct 
     put_power(sample, METRIC_POWER_SECOND, &readings[second_now ? HWMON_SECOND_NOW : HWMON_SECOND_AVERAGE], most);
     put_above_zero(sample, METRIC_POWER_CAP, &readings[HWMON_POWER_CAP], POWER_MOST);
     put_energy(hwmon, readings, most, sample);
-    put(sample, METRIC_FAN_RPM, fan(readings), 0, 30000);
+    put(sample, METRIC_FAN_RPM, fan(readings), 0, FAN_MOST);
     put(sample, METRIC_FAN_PERCENT, &readings[HWMON_DUTY], 0, 100);
     put(sample, METRIC_GFX_CLOCK, &readings[HWMON_GFX_CLOCK], 0, 10000);
     put(sample, METRIC_MEMORY_CLOCK, &readings[HWMON_MEMORY_CLOCK], 0, 30000);
-    put_above_zero(sample, METRIC_VOLTAGE_GFX, &readings[HWMON_VOLTAGE_GFX], 3000);
+    put_above_zero(sample, METRIC_VOLTAGE_GFX, &readings[HWMON_VOLTAGE_GFX], VOLTAGE_MOST);
 }
 
 void hwmon_sample(struct hwmon *hwmon, struct io *io, struct sample *sample)

@@ -54,5 +54,8 @@ bool hwmon_labelled(struct io *io, const char *folder, const char *kind, const c
 
 /* Whole, plausible millidegrees to degrees; 511 degrees is what a card that lost its power reads. */
 enum { TEMPERATURE_LOW = -40, TEMPERATURE_HIGH = 150 };
+enum { POWER_MOST = 3000 /* W: no board draws more, whatever its limits say */, FAN_MOST = 30000, VOLTAGE_MOST = 3000 /* mV */ };
+/* What a power may be at most; `cap` is the limit in force, 0 = unknown. */
+double hwmon_power_maximum(const struct hwmon *hwmon, double cap);
 
 #endif

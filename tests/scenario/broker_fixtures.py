@@ -5,7 +5,7 @@ import harness
 from harness import wait_for
 from segment import Segment
 
-COUNTERS_AND_BITS = {"quality", "throttle"}
+COUNTERS_AND_BITS = {"quality", "throttle", "throttle_raw"}
 
 
 class Fixtures(harness.Scenario):
@@ -40,8 +40,10 @@ class Fixtures(harness.Scenario):
         self.assert_values(facts, values, {
             "vram_total": 536870912, "vram_used": 514580480, "vram_visible_total": 536870912, "vram_visible_used": 514580480,
             "gtt_total": 16441004032, "gtt_used": 3946811392, "gfx_busy": 3.0, "temperature_edge": 38.0, "power_now": 9.087,
-            "power_average": 9.087, "gfx_clock": 848.0},
-            may_know={"unified_total", "unified_used", "media_busy", "soc_clock", "media_clock", "pcie_speed", "pcie_width"})
+            "power_average": 9.087, "gfx_clock": 848.0, "memory_clock": 836.0, "soc_clock": 628.0, "media_busy": 0.0, "npu_busy": 0.0,
+            "dram_read": 2504e6, "dram_write": 637e6},
+            may_know={"unified_total", "unified_used", "media_clock", "pcie_speed", "pcie_width"})
+        self.assertEqual(values["quality"], 8)  # clocks of memory and SoC are averages
         self.assertIsNone(values["voltage_gfx"])  # in0_input is 0: off, not 0 V
 
     def test_rx6900xt(self):
@@ -51,6 +53,7 @@ class Fixtures(harness.Scenario):
             "vram_total": 17163091968, "vram_used": 668274688, "vram_visible_total": 17163091968, "vram_visible_used": 668274688,
             "gtt_total": 16786171904, "gtt_used": 62369792, "gfx_busy": 3.0, "memory_busy": 0.0, "gfx_clock": 500.0,
             "memory_clock": 1000.0, "temperature_edge": 56.0, "temperature_junction": 59.0, "temperature_memory": 54.0,
+            "media_busy": 0.0, "energy": 269.954, "throttle": 0, "throttle_raw": 0,
             "power_average": 36.0, "power_cap": 289.0, "voltage_gfx": 775.0, "fan_rpm": 0.0, "pcie_speed": 16.0, "pcie_width": 16},
             may_know={"fan_percent", "pcie_replays", "soc_clock", "media_clock"})
         self.assertIsNone(values["power_now"])
@@ -59,7 +62,8 @@ class Fixtures(harness.Scenario):
         facts, values = self.read("amd/rx7600s")
         self.assertEqual(facts["id"], "0000:03:00.0")
         self.assert_values(facts, values, {
-            "gfx_busy": 0.0, "temperature_edge": 53.0, "temperature_junction": 54.0, "temperature_memory": 60.0,
+            "gfx_busy": 0.0, "memory_busy": 0.0, "media_busy": 0.0, "media_clock": 25.0, "throttle": 0, "throttle_raw": 1 << 36,
+            "temperature_edge": 53.0, "temperature_junction": 54.0, "temperature_memory": 60.0,
             "power_average": 1.0, "power_cap": 95.0, "memory_clock": 96.0, "pcie_speed": 16.0, "pcie_width": 8, "fan_rpm": 0.0},
             may_know={"fan_percent", "gfx_clock", "soc_clock"})
         self.assertIsNone(values["vram_total"])

@@ -5,30 +5,15 @@
 #include <string.h>
 
 #include "broker/providers/gpu_metrics.h"
+#include "table_bytes.h"
 #include "tests/unit/check.h"
 
 static struct gpu_metrics metrics;
 
-/* Hexadecimal text, spaces ignored; returns the number of bytes. */
-static size_t bytes_of(const char *hex, unsigned char *out, size_t size)
-{
-    size_t count = 0;
-    char digits[3] = "";
-    for (const char *at = hex; *at && count < size; at++) {
-        if (*at == ' ')
-            continue;
-        digits[0] = at[0];
-        digits[1] = at[1];
-        out[count++] = (unsigned char)strtoul(digits, NULL, 16);
-        at++;
-    }
-    return count;
-}
-
 static int parse(const char *hex, size_t padded, uint32_t firmware)
 {
     unsigned char bytes[GM_MOST_BYTES] = {0};
-    size_t size = bytes_of(hex, bytes, sizeof bytes);
+    size_t size = table_bytes(hex, bytes, sizeof bytes);
     return gpu_metrics_parse(bytes, padded > size ? padded : size, firmware, &metrics);
 }
 
@@ -43,13 +28,9 @@ static void expect(enum gpu_metrics_field field, double value)
 static void expect_unknown(enum gpu_metrics_field field) { CU_ASSERT_FALSE(metrics.known[field]); }
 
 /* MangoHud issues 747 and 731: 87.75 %, not 8775, and a socket power in watts beside parts in milliwatts. */
-static const char renoir[] =
-    "80000202 b5185717 12168917 5d162517 1216bb17 1216d417 ed178f16 47220000 70d2241e d1030000 12006434 4303ffff "
-    "87002100 01040700 2000fc00 ef006300 d105bd01 ffff2003 9001ffff cf05bd01 06002003 90019001 78057805 78057805";
-
 static void version_2_2_is_in_hundredths_and_one_firmware_in_watts(void)
 {
-    CU_ASSERT_EQUAL(parse(renoir, 128, 0), 0);
+    CU_ASSERT_EQUAL(parse(table_renoir, 128, 0), 0);
     CU_ASSERT_EQUAL(metrics.format, 2);
     CU_ASSERT_EQUAL(metrics.content, 2);
     expect(GM_GFX_BUSY, 87.75);
@@ -67,14 +48,9 @@ static void version_2_2_is_in_hundredths_and_one_firmware_in_watts(void)
     expect(GM_DRIVER_CLOCK, 4196688777840.0);
 }
 
-static const char phoenix[] =
-    "78000201c409b10ae9092e09c4092109d00947091b0a4709dd09ffff4f000000e09fe5f671710100490dffffe7024902010000000000"
-    "00000000010000000900200390019001900120032003ffffffffffffffffffffffff780578057805780578057805780578057805ffff00"
-    "000000ffffffffffffffff";
-
 static void version_2_1_of_an_idle_phoenix(void)
 {
-    CU_ASSERT_EQUAL(parse(phoenix, 0, 0), 0);
+    CU_ASSERT_EQUAL(parse(table_phoenix, 0, 0), 0);
     expect(GM_GFX_BUSY, 0.79);
     expect(GM_TEMPERATURE_EDGE, 25.0);
     expect(GM_TEMPERATURE_SOC, 27.37);
@@ -89,18 +65,9 @@ static void version_2_1_of_an_idle_phoenix(void)
     expect_unknown(GM_THROTTLE);
 }
 
-static const char strix[] = "08010300e40ede0fac0f160f8813160fd20f160f5c10160fac0f620fbf0e300f230fa610f10efe0e0e0e030000000000000000"
-                            "000000000000000000000005000000"
-                            "080000000f0000000500000002000d00000000000300040003000400c8097d0200000000ffff718a215c628a00006f26000000"
-                            "00ffff6f2600000006000000000000"
-                            "c30900002b0300009e070000b304000001030000ea021b0000000000e40283036b005a0030f8ffffffff5103740220030c008a"
-                            "04200344030600ba130000ba130000"
-                            "ba130000ba130000df0ca40700000000df0cdf0ca407a407ba13540bffff1c0000004c070000de680100010100000307000000"
-                            "0000000000000040420f00ffffffff";
-
 static void version_3_0_of_a_strix_point(void)
 {
-    CU_ASSERT_EQUAL(parse(strix, 0, 0), 0);
+    CU_ASSERT_EQUAL(parse(table_strix, 0, 0), 0);
     expect(GM_GFX_BUSY, 3);
     expect(GM_MEDIA_BUSY, 0);
     expect(GM_TEMPERATURE_EDGE, 38.12);
@@ -125,20 +92,15 @@ static void version_3_0_of_a_strix_point(void)
 
 static void an_older_strix_firmware_is_in_hundredths(void)
 {
-    CU_ASSERT_EQUAL(parse(strix, 0, 0x5d4600), 0);
+    CU_ASSERT_EQUAL(parse(table_strix, 0, 0x5d4600), 0);
     expect(GM_GFX_BUSY, 0.03);
-    CU_ASSERT_EQUAL(parse(strix, 0, 0x5d4601), 0);
+    CU_ASSERT_EQUAL(parse(table_strix, 0, 0x5d4601), 0);
     expect(GM_GFX_BUSY, 3);
 }
 
-static const char navi21[] =
-    "7800010338003b00360031003100330003000000000024"
-    "0022f40d01000000002cae8b357c0000002900ffffe1032100210021002100f4012003e803000000000000000000000000000010"
-    "00a000ffffffffffffffffffffffffffffffffffffffffffffffffffff320307034c05ffff0000000000000000";
-
 static void version_1_3_padded_to_a_page(void)
 {
-    CU_ASSERT_EQUAL(parse(navi21, 4096, 0), 0);
+    CU_ASSERT_EQUAL(parse(table_navi21, 4096, 0), 0);
     expect(GM_TEMPERATURE_EDGE, 56);
     expect(GM_TEMPERATURE_HOTSPOT, 59);
     expect(GM_TEMPERATURE_MEMORY, 54);
@@ -153,14 +115,9 @@ static void version_1_3_padded_to_a_page(void)
     expect(GM_THROTTLE, 0);
 }
 
-static const char navi33[] =
-    "78000103350036003c0000000000000000000000000001000000000000000000bd55fb31800000000000ffff35001900190000000000b0"
-    "04c702600019001900000000000200000000000800a000ffffffffffffffffffffffffffffffffffffffffffffffffffffd7020000"
-    "af02ffff0000000010000000";
-
 static void version_1_3_of_a_card_whose_graphics_are_off(void)
 {
-    CU_ASSERT_EQUAL(parse(navi33, 0, 0), 0);
+    CU_ASSERT_EQUAL(parse(table_navi33, 0, 0), 0);
     expect_unknown(GM_VOLTAGE_GFX);
     expect_unknown(GM_ENERGY);
     expect_unknown(GM_TEMPERATURE_SOC);
@@ -176,11 +133,7 @@ static unsigned char table[GM_MOST_BYTES];
 static size_t blank(const struct gpu_metrics_version *version)
 {
     memset(table, 0xff, sizeof table);
-    table[0] = (unsigned char)(version->size & 0xff);
-    table[1] = (unsigned char)(version->size >> 8);
-    table[2] = version->format;
-    table[3] = version->content;
-    return version->size;
+    return table_blank(version->format, version->content, table);
 }
 
 static int known_fields(void)
@@ -244,7 +197,7 @@ static void a_table_that_is_cut_short_or_unknown_is_refused(void)
     CU_ASSERT_EQUAL(gpu_metrics_parse(table, 4096, 0, &metrics), -EPROTO);
     /* A 1.6 of an early driver had 384 bytes and another layout. */
     memset(table, 1, 384);
-    memcpy(table, "\x80\x01\x01\x06", 4);
+    table_put(table, 0, 0x06010180, 4);
     CU_ASSERT_EQUAL(gpu_metrics_parse(table, 384, 0, &metrics), -EOPNOTSUPP);
 }
 
@@ -269,18 +222,14 @@ static void sentinels_are_those_of_the_fields_own_width(void)
         unsigned char bytes[8];
         struct gpu_metrics_row row = {GM_POWER_NOW, (uint8_t)cases[i].type, GM_PLAIN, 1, 0, 1};
         memset(&metrics, 0, sizeof metrics);
-        bytes_of(cases[i].hex, bytes, sizeof bytes);
+        table_bytes(cases[i].hex, bytes, sizeof bytes);
         gpu_metrics_take(&row, bytes, &metrics);
         CU_ASSERT_EQUAL(metrics.known[GM_POWER_NOW], cases[i].known);
         CU_ASSERT_EQUAL(metrics.values[GM_POWER_NOW], cases[i].value);
     }
 }
 
-static void put(size_t at, uint64_t value, size_t width)
-{
-    for (size_t i = 0; i < width; i++)
-        table[at + i] = (unsigned char)(value >> (8 * i));
-}
+static void put(size_t at, uint64_t value, size_t width) { table_put(table, at, value, width); }
 
 /* AMD's exporter, issue 139: the head said 13 % of an idle card, and 0 % of a full one. */
 static void load_of_a_partitioned_card_is_the_mean_of_what_is_active(void)
@@ -358,6 +307,7 @@ static void a_list_names_its_fields(void)
         list_add(width, 2, GM_S16, 48, 4, 50);
         list_add(width, 10, GM_U32, 4, 1, UINT32_MAX);
         CU_ASSERT_EQUAL(gpu_metrics_parse(table, list_end, 0, &metrics), 0);
+        CU_ASSERT_EQUAL(gpu_metrics_size(table, list_end), list_end);
         expect(GM_TEMPERATURE_HOTSPOT, 61);
         expect(GM_POWER_NOW, 750);
         expect(GM_ENERGY, 12);
@@ -367,6 +317,16 @@ static void a_list_names_its_fields(void)
         expect_unknown(GM_GFX_BUSY);
         CU_ASSERT_EQUAL(known_fields(), 6);
     }
+}
+
+/* The load at the head of the list is retired where cards can be partitioned, as in the versions before. */
+static void the_load_of_engines_stands_for_that_of_the_head(void)
+{
+    list_begin();
+    list_add(8, 10, GM_U16, 4, 1, 13);
+    list_add(8, 10, GM_U32, 40, 3, 70); /* 70, 71, 72 % */
+    CU_ASSERT_EQUAL(gpu_metrics_parse(table, list_end, 0, &metrics), 0);
+    expect(GM_GFX_BUSY, 71);
 }
 
 static void a_list_that_does_not_end_where_it_says_is_refused(void)
@@ -425,5 +385,6 @@ TESTS({"version_2_2_is_in_hundredths_and_one_firmware_in_watts", version_2_2_is_
       {"sentinels_are_those_of_the_fields_own_width", sentinels_are_those_of_the_fields_own_width},
       {"load_of_a_partitioned_card_is_the_mean_of_what_is_active", load_of_a_partitioned_card_is_the_mean_of_what_is_active},
       {"impossible_loads_are_unknown", impossible_loads_are_unknown}, {"a_list_names_its_fields", a_list_names_its_fields},
+      {"the_load_of_engines_stands_for_that_of_the_head", the_load_of_engines_stands_for_that_of_the_head},
       {"a_list_that_does_not_end_where_it_says_is_refused", a_list_that_does_not_end_where_it_says_is_refused},
       {"whatever_the_bytes_loads_are_percent_and_numbers_are_finite", whatever_the_bytes_loads_are_percent_and_numbers_are_finite})
