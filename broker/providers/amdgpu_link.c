@@ -11,6 +11,7 @@
 #include "broker/providers/amdgpu.h"
 
 #define SECOND UINT64_C(1000000000)
+enum { SOUND_BITS = 40 /* no link has sent that many packets again: sentinels and torn reads have */ };
 
 int amdgpu_link_now(const char *text, double *speed, uint64_t *width)
 {
@@ -65,6 +66,8 @@ static void read_replays(struct amdgpu_device *device, struct io *io)
         device->replays_error = 0;
         replays = device->table.bits[GM_REPLAYS];
     }
+    if (!device->replays_error && replays >> SOUND_BITS)
+        device->replays_error = -EPROTO;
     if (device->replays_error)
         return;
     if (replays < device->replays)

@@ -316,6 +316,14 @@ static void replays_never_go_back(void)
     probe_forward_ms(&probe, 1000);
     probe_sample(&probe, 0);
     CU_ASSERT_EQUAL(probe_u64(&probe, METRIC_PCIE_REPLAYS), 4);
+    tree_write(&tree, CARD "/pcie_replay_count", "18446744073709551615\n"); /* no count, and nothing to add up */
+    probe_forward_ms(&probe, 1000);
+    probe_sample(&probe, 0);
+    CU_ASSERT_FALSE(probe_known(&probe, METRIC_PCIE_REPLAYS));
+    tree_write(&tree, CARD "/pcie_replay_count", "2\n");
+    probe_forward_ms(&probe, 1000);
+    probe_sample(&probe, 0);
+    CU_ASSERT_EQUAL(probe_u64(&probe, METRIC_PCIE_REPLAYS), 5);
     end();
 }
 
