@@ -545,7 +545,7 @@ typedef struct gputap_process_table {
     uint32_t reserved;                /* 0 */
     uint64_t others_vram, others_gtt; /* bytes that those beyond the rows hold, UINT64_MAX = unknown */
     uint64_t external_vram;           /* bytes of VRAM in use that no process is known to hold, UINT64_MAX = unknown */
-    uint64_t age_ns;                  /* since a scan last changed the table, UINT64_MAX = unknown */
+    uint64_t age_ns;                  /* since the scan that it is of, UINT64_MAX = unknown */
 } gputap_process_table;
 #define GPUTAP_PROCESS_TABLE_INIT                                                                                                  \
     {                                                                                                                              \

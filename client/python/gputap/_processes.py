@@ -83,7 +83,7 @@ class Processes(List[Process]):
     hidden: int  #: processes of other users that the broker may not look into
     partial: bool  #: processes may be missing
     external_vram: Optional[int]  #: B; in use by no process that is known
-    age: Optional[float]  #: s; since a scan last changed the list
+    age: Optional[float]  #: s; since the scan that it is of
 
     def __init__(self, rows: List[Process], table: _Table) -> None:
         super().__init__(rows)
