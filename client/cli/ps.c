@@ -108,11 +108,17 @@ static const char *pad(char *out, size_t size, const char *text, int width)
     return out;
 }
 
+static const char *dash_text(char *out, size_t size)
+{
+    snprintf(out, size, "%s", print_dash());
+    return out;
+}
+
 static const char *bytes_text(char *out, size_t size, uint64_t bytes, bool least)
 {
     char text[32];
     if (bytes == UINT64_MAX)
-        return strcpy(out, print_dash());
+        return dash_text(out, size);
     const char *mark = !least ? "" : print_utf8() ? "\342\211\245 " : ">= ";
     snprintf(out, size, "%s%s", mark, print_bytes(text, sizeof text, (double)bytes, ""));
     return out;
@@ -121,7 +127,7 @@ static const char *bytes_text(char *out, size_t size, uint64_t bytes, bool least
 static const char *busy_text(char *out, size_t size, double busy)
 {
     if (isnan(busy))
-        return strcpy(out, print_dash());
+        return dash_text(out, size);
     snprintf(out, size, "%.0f %%", busy);
     return out;
 }

@@ -123,8 +123,11 @@ static bool tell_table(struct stage *stage, char *const *word, int count)
 
 static bool obey(struct stage *stage, char *text)
 {
+    static char nothing[1];
     char *word[12];
     int count = 0;
+    for (size_t i = 0; i < sizeof word / sizeof word[0]; i++)
+        word[i] = nothing;
     for (char *at = strtok(text, " \n"); at && count < 12; at = strtok(NULL, " \n"))
         word[count++] = at;
     if (count > 0 && strcmp(word[0], "row") == 0)
