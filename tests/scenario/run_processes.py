@@ -4,6 +4,7 @@ import os
 
 import harness
 from harness import wait_for
+from websocket import WebSocket
 
 GPU = "sys/bus/pci/devices/0000:03:00.0"
 CARD = {
@@ -65,11 +66,19 @@ class FromFiles(harness.Scenario):
         self.assertEqual((gpu["rows"], gpu["others"]["count"], gpu["external"]), ([], 0, 3 * 2 ** 30))
         self.assertIn("GPU 0: no process holds it", self.run_program("gputap", "ps").stdout)
 
-    def test_simulated_devices_have_no_processes_and_that_is_not_none(self):
-        self.start_broker("--simulate", "rtx4090", "--no-provider", "drm", "--no-provider", "amdgpu")
-        wait_for(lambda: "rows" in self.ps(), 60, 0.2, "the device")
-        self.assertIsNone(self.ps()["rows"])
-        self.assertIn("nobody looks for its processes", self.run_program("gputap", "ps").stdout)
+    def test_simulated_processes_move_on_the_command_line_and_over_the_websocket(self):
+        self.start_broker("--period", "100", "--simulate", "rtx4090", "--sim-load", "wave", "--no-provider", "drm", "--no-provider", "amdgpu")
+        gpu = wait_for(lambda: (lambda g: g.get("rows") and g)(self.ps()), 60, 0.2, "processes")
+        self.assertEqual([r["comm"] for r in gpu["rows"]], ["sim-workflow", "sim-desktop"])
+        self.assertGreater(gpu["rows"][0]["vram"], gpu["rows"][1]["vram"])
+        self.start_bridge()
+        with WebSocket(self.port) as ws:
+            ws.until("snap")
+            ws.send({"type": "sub", "processes": True})
+            ws.until("hello")
+            first = ws.until("snap", 20)["processes"][0]["rows"]
+            self.assertEqual([r["comm"] for r in first], ["sim-workflow", "sim-desktop"])
+            wait_for(lambda: ws.until("processes", 20)["gpus"][0]["rows"][0]["gfx_busy"] != first[0]["gfx_busy"], 60, 0, "its load to move")
 
 
 if __name__ == "__main__":
