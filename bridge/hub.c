@@ -22,6 +22,7 @@ int hub_start(struct hub *hub, const struct hub_config *config)
     *hub = (struct hub){.tap = config->tap, .state = "", .wake = config->wake, .wake_context = config->wake_context};
     hub->sample.host.device = GPUTAP_HOST;
     annotations_start(&hub->annotations, config->tap, config->show_all, config->uid);
+    processes_start(&hub->processes, config->tap, config->show_all, config->uid);
     hub_update(hub);
     if (pthread_create(&hub->waiter, NULL, waiter_run, hub) != 0)
         return -1;
@@ -44,6 +45,7 @@ void hub_stop(struct hub *hub)
     free(hub->devices);
     free(hub->sample.rows);
     annotations_stop(&hub->annotations);
+    processes_stop(&hub->processes);
     hub->devices = NULL;
     hub->sample.rows = NULL;
 }
@@ -66,6 +68,7 @@ void hub_remove(struct hub *hub, struct session *session)
 {
     hub_leave(hub, session);
     hub_listen(hub, session, false);
+    hub_watch(hub, session, false);
     if (session->previous)
         session->previous->next = session->next;
     else
@@ -121,6 +124,15 @@ void hub_listen(struct hub *hub, struct session *session, bool listens)
     session->listens = listens;
     session->sent_list = hub->annotations.number;
     atomic_store(&hub->prompt, hub->annotations.listeners > 0);
+}
+
+void hub_watch(struct hub *hub, struct session *session, bool watches)
+{
+    if (session->watches == watches)
+        return;
+    processes_listen(&hub->processes, watches ? 1 : -1);
+    session->watches = watches;
+    session->sent_processes = hub->processes.number;
 }
 
 static void tell_all(struct hub *hub, unsigned wants)
@@ -317,5 +329,9 @@ void hub_update(struct hub *hub)
     atomic_store(&hub->hurry, hub->annotations.backlog);
     for (struct session *session = hub->sessions; news && session; session = session->next)
         if (session->listens)
+            session_poke(session);
+    news = processes_update(&hub->processes, now_ms);
+    for (struct session *session = hub->sessions; news && session; session = session->next)
+        if (session->watches)
             session_poke(session);
 }

@@ -10,6 +10,7 @@
 
 #include "bridge/annotations.h"
 #include "bridge/frames.h"
+#include "bridge/processes.h"
 #include "bridge/session.h"
 
 /* All clients that get the same bytes. */
@@ -44,6 +45,7 @@ struct hub {
     int session_count;
     int asked_period; /* ms, of the broker; 0 = none */
     struct annotations annotations;
+    struct processes processes;
     int64_t checked_ms, looked_ms;
     pthread_t waiter;
     bool waiting;
@@ -57,7 +59,7 @@ struct hub {
 struct hub_config {
     gputap *tap;
     bool show_all;
-    uint32_t uid; /* whose sessions are shown in any case */
+    uint32_t uid; /* whose sessions and processes are shown in any case */
     void (*wake)(void *context);
     void *wake_context;
 };
@@ -75,6 +77,8 @@ bool hub_join(struct hub *hub, struct session *session);
 void hub_leave(struct hub *hub, struct session *session);
 /* Does a client want to hear what sessions say? Counted here, so that nothing is encoded for nobody. */
 void hub_listen(struct hub *hub, struct session *session, bool listens);
+/* The same for who holds the GPUs. */
+void hub_watch(struct hub *hub, struct session *session, bool watches);
 
 /* A clock that never jumps. */
 int64_t hub_now_ms(void);

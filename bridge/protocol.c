@@ -56,7 +56,7 @@ static bool take_devices(const json_t *list, struct protocol_devices *devices)
 static void parse_sub(const json_t *object, struct protocol_message *message)
 {
     const json_t *set = json_object_get(object, "set"), *gpus = json_object_get(object, "gpus");
-    const json_t *events = json_object_get(object, "events");
+    const json_t *events = json_object_get(object, "events"), *processes = json_object_get(object, "processes");
     int found = (int)message->set;
     message->kind = PROTOCOL_SUB;
     if (!take_integer(object, "period", 1, 5000, &message->period) || !period_known(message->period))
@@ -67,9 +67,12 @@ static void parse_sub(const json_t *object, struct protocol_message *message)
         bad(message, "gpus is a list of device indexes");
     else if (events && !json_is_boolean(events))
         bad(message, "events is true or false");
+    else if (processes && !json_is_boolean(processes))
+        bad(message, "processes is true or false");
     else {
         message->set = (enum document_set)found;
         message->events = !events || json_is_true(events);
+        message->processes = json_is_true(processes);
     }
 }
 

@@ -38,7 +38,7 @@ struct protocol_message {
     enum document_set set;
     int period;
     struct protocol_devices devices;
-    bool events;
+    bool events, processes;
     int seconds, points;
     int64_t id;
     const char *text; /* what is wrong; static */

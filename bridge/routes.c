@@ -125,6 +125,18 @@ static void answer_history(struct bridge *bridge, const struct request *request,
         reply_document(reply, 200, document_history(bridge->tap, device, DOCUMENT_FULL, seconds, points));
 }
 
+/* Of all GPUs, or of one. */
+static void answer_processes(struct bridge *bridge, const struct request *request, const struct document_moment *moment,
+                             struct reply *reply)
+{
+    const char *gpu = request_argument(request, "gpu");
+    int device = -1;
+    if (gpu && strcmp(gpu, "host") == 0)
+        reply_error(reply, 400, "gpu is an index or an id");
+    else if (!gpu || take_gpu(bridge, request, &device, reply))
+        reply_document(reply, 200, document_processes(bridge->tap, moment, device, bridge->hub.processes.uid));
+}
+
 static void answer_health(const struct document_moment *moment, struct reply *reply)
 {
     const char *state = document_state_text(moment);
@@ -145,6 +157,8 @@ static void answer_api(struct bridge *bridge, const struct request *request, str
         reply_document(reply, 200, document_snapshot_at(bridge->tap, &moment));
     else if (strcmp(request->path, "/api/v1/sessions") == 0)
         reply_document(reply, 200, annotations_document(&bridge->hub.annotations));
+    else if (strcmp(request->path, "/api/v1/processes") == 0)
+        answer_processes(bridge, request, &moment, reply);
     else if (strcmp(request->path, "/api/v1/history") == 0)
         answer_history(bridge, request, reply);
     else

@@ -14,10 +14,15 @@ static bool hears(const struct session *session)
            (session->sent_list != annotations->number || event_log_behind(&annotations->log, &session->events_sent));
 }
 
+static bool sees(const struct session *session)
+{
+    return session->watches && session->sent_processes != session->bridge->hub.processes.number;
+}
+
 static bool has_more(const struct session *session)
 {
     return session_wants_now(session) || session->pong_count > 0 || session->close_code || session->bridge->stopping ||
-           (session->class && session->class->number != session->sent_number) || hears(session);
+           (session->class && session->class->number != session->sent_number) || hears(session) || sees(session);
 }
 
 void session_poke(struct session *session)
@@ -81,6 +86,7 @@ static void refuse(struct session *session, int close_code, const char *code, co
         session->close_ms = hub_now_ms();
         hub_leave(&session->bridge->hub, session);
         hub_listen(&session->bridge->hub, session, false);
+        hub_watch(&session->bridge->hub, session, false);
         session->wants = 0;
         session->pong_count = 0;
     }
@@ -95,7 +101,9 @@ static void subscribe(struct session *session, const struct protocol_message *me
     if (message->events && !session->events)
         event_log_newest(&session->bridge->hub.annotations.log, &session->events_sent);
     session->events = message->events;
+    session->processes = message->processes;
     hub_listen(&session->bridge->hub, session, session->events && !session->paused);
+    hub_watch(&session->bridge->hub, session, session->processes && !session->paused);
     if (!session->paused && !hub_join(&session->bridge->hub, session))
         refuse(session, LWS_CLOSE_STATUS_UNEXPECTED_CONDITION, "memory", "out of memory");
     session_want(session, SESSION_HELLO | SESSION_SNAP);
@@ -107,6 +115,7 @@ static void resume(struct session *session)
     if (!hub_join(&session->bridge->hub, session))
         refuse(session, LWS_CLOSE_STATUS_UNEXPECTED_CONDITION, "memory", "out of memory");
     hub_listen(&session->bridge->hub, session, session->events);
+    hub_watch(&session->bridge->hub, session, session->processes);
     session_want(session, SESSION_GAP | SESSION_EVENT_GAP | SESSION_SNAP);
 }
 
@@ -128,6 +137,7 @@ static void obey(struct session *session, const void *bytes, size_t length)
         session->paused = true;
         hub_leave(&session->bridge->hub, session);
         hub_listen(&session->bridge->hub, session, false);
+        hub_watch(&session->bridge->hub, session, false);
         break;
     case PROTOCOL_RESUME: resume(session); break;
     case PROTOCOL_HISTORY:

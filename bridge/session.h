@@ -37,6 +37,8 @@ struct session {
     bool paused, bye_sent;
     bool listens;   /* to what sessions say; not while paused. See hub_listen */
     bool events;    /* it asked for that */
+    bool watches;   /* who holds the GPUs; not while paused. See hub_watch */
+    bool processes; /* it asked for that */
     unsigned wants; /* enum session_wants */
     enum document_set set;
     int period;
@@ -46,8 +48,9 @@ struct session {
     uint64_t sent_seq;
     bool seq_known;     /* sent_seq is of this epoch */
     uint64_t sent_list; /* of the lists of sessions */
+    uint64_t sent_processes;
     struct event_position events_sent;
-    int turn;         /* which of frame, list and events is sent first when all wait */
+    int turn;         /* which of frame, list, events and processes is sent first when all wait */
     int64_t asked_ms; /* since when it owes us room for more, 0 = it does not */
     int history_device, history_seconds, history_points;
     int64_t pongs[SESSION_PONGS];

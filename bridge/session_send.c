@@ -57,6 +57,14 @@ static bool put_sessions(struct session *session, json_t *snap)
     return annotations_put(&session->bridge->hub.annotations, snap) == 0;
 }
 
+static bool put_processes(struct session *session, json_t *snap)
+{
+    if (!session->watches)
+        return true;
+    session->sent_processes = session->bridge->hub.processes.number;
+    return processes_put(&session->bridge->hub.processes, snap) == 0;
+}
+
 static int send_snap(struct session *session)
 {
     struct document_moment moment;
@@ -64,7 +72,7 @@ static int send_snap(struct session *session)
     json_t *snap = json_object(), *document = document_snapshot_at(session->bridge->tap, &moment);
     bool failed = json_object_set_new(snap, "type", json_string("snap")) != 0 ||
                   json_object_set_new(snap, "seq", json_integer((json_int_t)moment.seq)) != 0 ||
-                  json_object_update(snap, document) != 0 || !put_sessions(session, snap);
+                  json_object_update(snap, document) != 0 || !put_sessions(session, snap) || !put_processes(session, snap);
     json_decref(document);
     buffer_json(scratch(session), snap);
     session->sent_seq = moment.seq;
@@ -221,10 +229,20 @@ static int send_events(struct session *session)
     return batch ? send_buffer(session, batch) : 1;
 }
 
+/* As it is now; what it was meanwhile is of no use. */
+static int send_processes(struct session *session)
+{
+    const struct processes *processes = &session->bridge->hub.processes;
+    if (!session->watches || session->sent_processes == processes->number)
+        return 1;
+    session->sent_processes = processes->number;
+    return send_buffer(session, &processes->message);
+}
+
 /* In turns, so that on a slow connection none of them shuts out the others. */
 static int send_stream(struct session *session)
 {
-    static int (*const streams[])(struct session *) = {send_samples, send_list, send_events};
+    static int (*const streams[])(struct session *) = {send_samples, send_list, send_events, send_processes};
     const int count = (int)(sizeof streams / sizeof streams[0]);
     for (int i = 0; i < count; i++) {
         int stream = (session->turn + i) % count, result = streams[stream](session);

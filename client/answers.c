@@ -46,17 +46,54 @@ static uint64_t all_used(const gputap_memory_info *m)
     return m->vram_used == unknown ? m->gtt_used : plus(m->vram_used, m->gtt_used);
 }
 
-static uint64_t own_reserved(gputap *tap, int device)
+/* What the drivers say; count -1 where nobody looks. */
+struct holders {
+    gputap_process_table table;
+    int count;
+    gputap_process rows[GPUTAP_MAX_PROCESSES];
+};
+
+static void read_holders(gputap *tap, int device, struct holders *out)
+{
+    out->table = (gputap_process_table)GPUTAP_PROCESS_TABLE_INIT;
+    out->count = gputap_processes(tap, device, &out->table, out->rows, GPUTAP_MAX_PROCESSES);
+    out->count = out->count < 0 ? -1 : out->count;
+}
+
+/* The handle's own session, while a broker has it. */
+static bool own_session(gputap *tap, gputap_session *out)
 {
     uint32_t generation = 0;
     int slot = annotator_slot(tap, &generation);
-    gputap_session session = GPUTAP_SESSION_INIT;
-    if (slot < 0 || gputap_session_info(tap, slot, &session, NULL, 0) < 0 || session.generation != generation)
-        return unknown;
-    for (uint32_t i = 0; i < session.gauge_count; i++)
-        if (session.gauges[i].device == device)
-            return session.gauges[i].reserved;
+    *out = (gputap_session)GPUTAP_SESSION_INIT;
+    return slot >= 0 && gputap_session_info(tap, slot, out, NULL, 0) >= 0 && out->generation == generation;
+}
+
+/* As the driver counts what a process holds. */
+static uint64_t held_by(const struct holders *holders, uint32_t pid, uint32_t pool)
+{
+    for (int i = 0; i < holders->count; i++) {
+        const gputap_process *row = &holders->rows[i];
+        if (row->pid != pid || pid == 0 || row->flags & GPUTAP_PROCESS_PARTIAL)
+            continue;
+        return pool == GPUTAP_POOL_UNIFIED ? plus(row->vram, row->gtt) : row->vram;
+    }
     return unknown;
+}
+
+/* The process's number is that which the broker's kernel gave to its session: its own may be of another namespace. */
+static uint64_t own_share(gputap *tap, int device, uint32_t pool)
+{
+    gputap_session session;
+    struct holders holders;
+    if (!own_session(tap, &session))
+        return unknown;
+    read_holders(tap, device, &holders);
+    uint64_t held = held_by(&holders, session.pid, pool);
+    for (uint32_t i = 0; held == unknown && i < session.gauge_count; i++)
+        if (session.gauges[i].device == device)
+            held = session.gauges[i].reserved;
+    return held;
 }
 
 static int read_memory(gputap *tap, int device, gputap_memory_info *out)
@@ -83,7 +120,7 @@ static int read_memory(gputap *tap, int device, gputap_memory_info *out)
     out->host_total = level(&host, 1, GPUTAP_HOST_MEMORY_TOTAL);
     out->host_available = level(&host, 1, GPUTAP_HOST_MEMORY_AVAILABLE);
     out->effective_free = effective_free(out);
-    out->own = own_reserved(tap, device);
+    out->own = own_share(tap, device, facts.pool);
     out->others = less(all_used(out), out->own);
     out->age_ns = gpu.age_ns;
     return GPUTAP_OK;
@@ -180,6 +217,40 @@ static void add_gauge(struct report *report, const gputap_session *session, cons
     add(report, "\n");
 }
 
+static void add_process(struct report *report, const gputap_process *row)
+{
+    add(report, "  %s (pid %u, user %u%s%s):%s", row->comm[0] ? row->comm : "?", row->pid, row->uid,
+        row->container[0] ? ", container " : "", row->container, row->flags & GPUTAP_PROCESS_PARTIAL ? " at least" : "");
+    add_bytes(report, " VRAM ", row->vram);
+    add_bytes(report, ", GTT ", row->gtt);
+    if (row->sharers > 0)
+        add(report, ", shared with %u more", row->sharers);
+    add(report, "\n");
+}
+
+static void add_processes(struct report *report, gputap *tap, int device)
+{
+    enum { SHOWN = 16 };
+    struct holders holders;
+    read_holders(tap, device, &holders);
+    if (holders.count < 0)
+        return;
+    add(report, "held, as the drivers tell:\n");
+    for (int i = 0; i < holders.count && i < SHOWN; i++)
+        add_process(report, &holders.rows[i]);
+    uint64_t more = (uint64_t)(holders.count > SHOWN ? holders.count - SHOWN : 0) + holders.table.others;
+    if (more > 0)
+        add(report, "  %llu more processes, which hold less\n", (unsigned long long)more);
+    if (holders.table.hidden > 0)
+        add(report, "  %u processes of other users, which could not be read\n", holders.table.hidden);
+    if (holders.table.external_vram != unknown) {
+        add_bytes(report, "  nobody known: VRAM ", holders.table.external_vram);
+        add(report, "\n");
+    } else if (holders.count == 0 && more == 0 && holders.table.hidden == 0) {
+        add(report, "  no process\n");
+    }
+}
+
 static void add_holders(struct report *report, gputap *tap, int device, const gputap_memory_info *m)
 {
     int slots = gputap_session_slots(tap);
@@ -243,6 +314,7 @@ int gputap_oom_report(gputap *tap, int device, char *out, size_t size)
     add(&report, "GPU %d  %s%s%s  %s%s\n", device, facts.name[0] ? facts.name : facts.id, facts.arch[0] ? ", " : "", facts.arch,
         facts.id, facts.simulated ? "  SIMULATED" : "");
     add_pools(&report, &memory);
+    add_processes(&report, tap, device);
     add_holders(&report, tap, device, &memory);
     add_last_seconds(&report, tap, device, &memory);
     return report.length <= INT32_MAX ? (int)report.length : INT32_MAX;

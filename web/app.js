@@ -7,6 +7,7 @@ import { Connection } from "./connection.js";
 import { el, setAttribute } from "./dom.js";
 import { Finished } from "./finished.js";
 import { read, startLanguage, useLanguage, write } from "./i18n.js";
+import { Processes } from "./processes.js";
 import { Running } from "./running.js";
 import { Store } from "./store.js";
 import { TopBar } from "./topbar.js";
@@ -17,6 +18,7 @@ const STICKY_UP_TO = 4;
 const HISTORY_POINTS = 300;
 const REASONS_EVERY_MS = 3000;
 const WINDOW_KEY = "gputap.window";
+const PROCESSES_KEY = "gputap.processes";
 const TOKEN_KEY = "gputap.token";
 const WINDOWS = [60, 300, 900];
 
@@ -25,10 +27,11 @@ const place = (id) => document.getElementById(id);
 class Dashboard {
   constructor() {
     this.seconds = WINDOWS.find((seconds) => String(seconds) === read(WINDOW_KEY)) ?? 300;
+    this.showProcesses = read(PROCESSES_KEY) !== "closed";
     this.store = new Store();
     this.connection = new Connection({
       base: document.baseURI,
-      subscription: { period: PERIOD_MS, set: "full" },
+      subscription: { period: PERIOD_MS, set: "full", processes: this.showProcesses },
       history: () => ({ seconds: this.seconds, points: HISTORY_POINTS }),
       token: sessionToken(),
     });
@@ -67,7 +70,9 @@ class Dashboard {
     place("banners").replaceChildren(...this.banners.elements);
     this.running = new Running();
     this.finished = new Finished(this.finished?.sort);
+    this.processes = new Processes({ open: this.showProcesses, onToggle: (open) => this.toggleProcesses(open) });
     place("running").replaceChildren(this.running.element);
+    place("processes").replaceChildren(this.processes.element);
     place("finished").replaceChildren(this.finished.element);
     this.buildCards();
   }
@@ -104,10 +109,11 @@ class Dashboard {
     const live = state === "live";
     setAttribute(document.documentElement, "data-feed", state);
     setAttribute(this.capsules, "data-dim", !live);
-    for (const id of ["cards", "running"]) setAttribute(place(id), "data-dim", !live);
+    for (const id of ["cards", "running", "processes"]) setAttribute(place(id), "data-dim", !live);
     // What a broker that is gone last said is still running does not go on running.
     if (live) this.liveAt = store.serverNow;
     this.running.update(store.sessions, this.liveAt ?? store.serverNow);
+    this.processes.update(store);
     this.finished.update(store.sessions);
     this.topBar.update(store, state);
     this.banners.update(store, connection);
@@ -158,6 +164,13 @@ class Dashboard {
     this.applySlice();
     this.connection.requestHistory();
     this.schedule();
+  }
+
+  /** A closed panel costs the bridge nothing. */
+  toggleProcesses(open) {
+    this.showProcesses = open;
+    write(PROCESSES_KEY, open ? "open" : "closed");
+    this.connection.subscribe({ processes: open });
   }
 
   async switchLanguage(language) {

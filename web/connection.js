@@ -29,7 +29,7 @@ export class Connection extends EventTarget {
   /**
    * @param {Object} options
    * @param {string} options.base address of the page; `ws` and `api/` are looked for beside it
-   * @param {{period: number, set: string}} options.subscription
+   * @param {{period: number, set: string, processes: boolean}} options.subscription
    * @param {() => {seconds: number, points: number}} options.history what to ask for on connect and on resume
    * @param {?string} [options.token]
    */
@@ -77,6 +77,15 @@ export class Connection extends EventTarget {
     this.token = token;
     this.#attempt = 0;
     this.#connect();
+  }
+
+  /**
+   * Changes some of what is subscribed to; the bridge answers with a new hello and snapshot.
+   * @param {Object} changes
+   */
+  subscribe(changes) {
+    this.subscription = { ...this.subscription, ...changes };
+    if (this.status === "open") this.#send({ type: "sub", ...this.subscription });
   }
 
   /** Asks for the history that the page wants now. */

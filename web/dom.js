@@ -47,3 +47,26 @@ export function setAttribute(element, name, value) {
 export function setStyle(element, name, value) {
   if (element.style.getPropertyValue(name) !== value) element.style.setProperty(name, value);
 }
+
+/** Elements by key: made when a key appears, removed with it, put in order, and otherwise left alone. */
+export class Keyed {
+  constructor(parent, make) {
+    this.parent = parent;
+    this.make = make;
+    this.items = new Map();
+  }
+
+  update(entries) {
+    const keys = new Set(entries.map(([key]) => key));
+    for (const [key, item] of this.items) if (!keys.has(key)) {
+      item.element.remove();
+      this.items.delete(key);
+    }
+    entries.forEach(([key, data], place) => {
+      let item = this.items.get(key);
+      if (!item) this.items.set(key, item = this.make());
+      if (this.parent.children[place] !== item.element) this.parent.insertBefore(item.element, this.parent.children[place] ?? null);
+      item.update(data);
+    });
+  }
+}

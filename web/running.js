@@ -1,35 +1,12 @@
 // "Running now": a row a session, below it its open spans as a tree.
 
-import { el, setAttribute, setStyle, setText } from "./dom.js";
+import { Keyed, el, setAttribute, setStyle, setText } from "./dom.js";
 import { byteCount, fixed, known, runningTime, timeOfDay, withUnit } from "./format.js";
 import { progress, spanTree } from "./sessions.js";
 import { t } from "./i18n.js";
 
 const DEEPEST_INDENT = 8;
 const GAUGES = ["allocated", "reserved", "dynamic"];
-
-/** Elements by key: made when a key appears, removed with it, put in order, and otherwise left alone. */
-class Keyed {
-  constructor(parent, make) {
-    this.parent = parent;
-    this.make = make;
-    this.items = new Map();
-  }
-
-  update(entries) {
-    const keys = new Set(entries.map(([key]) => key));
-    for (const [key, item] of this.items) if (!keys.has(key)) {
-      item.element.remove();
-      this.items.delete(key);
-    }
-    entries.forEach(([key, data], place) => {
-      let item = this.items.get(key);
-      if (!item) this.items.set(key, item = this.make());
-      if (this.parent.children[place] !== item.element) this.parent.insertBefore(item.element, this.parent.children[place] ?? null);
-      item.update(data);
-    });
-  }
-}
 
 /** The strip. Hidden while there is nothing to tell. */
 export class Running {

@@ -29,6 +29,8 @@ export class Store extends EventTarget {
     this.missedTicks = 0;
     /** what runs, and what has ended */
     this.sessions = new Sessions();
+    /** who holds which GPU, a list by GPU as the bridge sent it; null while this page was never told */
+    this.processes = null;
     this.sliceMs = 1000;
     this.#handlers = {
       hello: (message) => this.#applyHello(message),
@@ -40,6 +42,7 @@ export class Store extends EventTarget {
       gap: (message) => this.#applyGap(message),
       sessions: (message) => this.#applySessions(message),
       event: (message) => this.#applyEvents(message),
+      processes: (message) => this.#applyProcesses(message),
     };
   }
 
@@ -141,6 +144,7 @@ export class Store extends EventTarget {
     }
     replaceMetrics(this.host, message.system ?? {});
     this.sessions.apply(message);
+    this.#takeProcesses(message.processes);
     const age = known(message.age_ms) ? message.age_ms : 0;
     const hasNumbers = message.epoch != null;
     if (hasNumbers) this.dataAt = this.now() - age;
@@ -216,6 +220,16 @@ export class Store extends EventTarget {
   #applyEvents(message) {
     this.sessions.applyEvents(message);
     this.#emit("change");
+  }
+
+  #applyProcesses(message) {
+    this.#takeProcesses(message.gpus);
+    this.#setClock(message.t);
+    this.#emit("change");
+  }
+
+  #takeProcesses(gpus) {
+    if (Array.isArray(gpus)) this.processes = gpus.filter((gpu) => Number.isInteger(gpu?.gpu));
   }
 
   #setClock(t) {

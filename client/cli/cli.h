@@ -20,7 +20,10 @@ struct cli {
     long count; /* 0 = without end */
     const char *metrics[CLI_METRICS_MAX];
     int metric_count;
-    const char *label; /* NULL = none */
+    const char *label;  /* NULL = none */
+    const char *device; /* number or id, NULL = all */
+    const char *sort;   /* key, NULL = as it comes */
+    bool watch;
     bool from_oldest;
     char **rest; /* what a command takes as it is, with NULL after it */
     int rest_count;
@@ -31,6 +34,7 @@ int cli_status(const struct cli *cli);
 int cli_get(const struct cli *cli);
 int cli_watch(const struct cli *cli);
 int cli_doctor(const struct cli *cli);
+int cli_ps(const struct cli *cli);
 int cli_sessions(const struct cli *cli);
 int cli_events(const struct cli *cli);
 int cli_run(const struct cli *cli);
@@ -51,6 +55,8 @@ double cli_newest_age(gputap *tap);
 int cli_refuse_old(gputap *tap, const struct cli *cli);
 /* 0, or EXIT_FAILED after saying that the GPU does not exist. */
 int cli_check_gpu(gputap *tap, int gpu);
+/* A GPU by number or id; *gpu is -1 for NULL. 0, or EXIT_FAILED after saying that it does not exist. */
+int cli_find_gpu(gputap *tap, const char *device, int *gpu);
 /* One line: the snapshot document, of the GPU and the metrics that were asked for. */
 int cli_print_snapshot(gputap *tap, const struct cli *cli);
 
@@ -97,6 +103,9 @@ void print_where(FILE *out, const char *node, const char *job, const int16_t *de
 void print_bar(char *out, size_t size, double share, int width);
 /* One cell a value, 0 to 1; a blank for NaN. */
 void print_spark(char *out, size_t size, const double *shares, int count);
+
+/* --- user_posix.c: name of a user, or its number. */
+const char *user_name(char *out, size_t size, uint32_t uid);
 
 /* --- terminal_posix.c ---------------------------------------------------------------------------------------------------- */
 bool terminal_is(FILE *stream);

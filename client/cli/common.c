@@ -1,5 +1,6 @@
 /* What the commands share: opening, and judging how fresh the numbers are. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "client/cli/cli.h"
 #include "client/json/document.h"
@@ -69,6 +70,21 @@ int cli_check_gpu(gputap *tap, int gpu)
         fprintf(stderr, "gputap: there is no GPU %d: the broker found none\n", gpu);
     else
         fprintf(stderr, "gputap: there is no GPU %d: the broker found %d, numbered from 0\n", gpu, count);
+    return EXIT_FAILED;
+}
+
+int cli_find_gpu(gputap *tap, const char *device, int *gpu)
+{
+    *gpu = -1;
+    if (!device)
+        return EXIT_FINE;
+    size_t digits = strspn(device, "0123456789");
+    if (digits > 0 && digits < 10 && !device[digits])
+        return cli_check_gpu(tap, *gpu = (int)strtol(device, NULL, 10));
+    *gpu = gputap_find(tap, device);
+    if (*gpu >= 0)
+        return EXIT_FINE;
+    fprintf(stderr, "gputap: %s\n", *gpu == GPUTAP_EINVAL ? "a device is a number or an id" : gputap_message(tap));
     return EXIT_FAILED;
 }
 

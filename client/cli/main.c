@@ -18,6 +18,9 @@ static const char usage_text[] =
     "  watch [--json] [--gpu N] [--count N]\n"
     "                                     live table; one line a sample when piped; q ends it\n"
     "  doctor                             what was found, what is unknown and why\n"
+    "  ps [--json] [--sort KEY] [--watch] [--count N] [--stale] [DEVICE]\n"
+    "                                     which processes hold which GPU; KEY is vram, gtt, busy, pid or name;\n"
+    "                                     DEVICE a number or an id\n"
     "\n"
     "  sessions [--json]                  which programs say what they run, and what that is\n"
     "  events [--json] [--from-oldest] [--count N]\n"
@@ -39,12 +42,13 @@ static const char usage_text[] =
 struct command {
     const char *name;
     int (*run)(const struct cli *cli);
-    const char *options; /* letters of what it takes: j --json, g --gpu, s --stale, c --count, l --label, o --from-oldest,
-                            m METRIC..., r the rest from the first that is no option, a all that follows */
+    const char
+        *options; /* letters of what it takes: j --json, g --gpu, s --stale, c --count, l --label, o --from-oldest,
+                     k --sort, w --watch, d DEVICE, m METRIC..., r the rest from the first that is no option, a all that follows */
 };
-static const struct command commands[] = {
-    {"status", cli_status, ""},      {"get", cli_get, "jgsm"},      {"watch", cli_watch, "jgc"}, {"doctor", cli_doctor, ""},
-    {"sessions", cli_sessions, "j"}, {"events", cli_events, "jco"}, {"run", cli_run, "jlr"},     {"annotate", cli_annotate, "a"}};
+static const struct command commands[] = {{"status", cli_status, ""},    {"get", cli_get, "jgsm"}, {"watch", cli_watch, "jgc"},
+                                          {"doctor", cli_doctor, ""},    {"ps", cli_ps, "jskwcd"}, {"sessions", cli_sessions, "j"},
+                                          {"events", cli_events, "jco"}, {"run", cli_run, "jlr"},  {"annotate", cli_annotate, "a"}};
 
 int cli_usage_error(const char *problem, const char *what)
 {
@@ -91,6 +95,11 @@ static int parse_option(struct cli *cli, const char *allowed, int argc, char **a
     else if (strchr(allowed, 'l') && takes(argument, "--label", argc, argv, i, &cli->label)) {
         if (!cli->label || !cli->label[0])
             return cli_usage_error("--label wants a text", NULL);
+    } else if (strcmp(argument, "--watch") == 0 && strchr(allowed, 'w')) {
+        cli->watch = true;
+    } else if (strchr(allowed, 'k') && takes(argument, "--sort", argc, argv, i, &cli->sort)) {
+        if (!cli->sort)
+            return cli_usage_error("--sort wants a key", NULL);
     } else if (strchr(allowed, 'g') && takes(argument, "--gpu", argc, argv, i, &value)) {
         if (!value || !parse_number(value, 0, INT_MAX, &number))
             return cli_usage_error("--gpu wants a number", value);
@@ -110,6 +119,10 @@ static int parse_word(struct cli *cli, const struct command **command, const cha
     if (!*command) {
         *command = find_command(argument);
         return *command ? EXIT_FINE : cli_usage_error("unknown command", argument);
+    }
+    if (strchr((*command)->options, 'd') && !cli->device) {
+        cli->device = argument;
+        return EXIT_FINE;
     }
     if (!strchr((*command)->options, 'm'))
         return cli_usage_error("unexpected argument", argument);

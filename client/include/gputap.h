@@ -511,6 +511,52 @@ typedef struct gputap_event {
 GPUTAP_API int gputap_event_cursor_init(gputap *tap, gputap_cursor *cursor, int start);
 GPUTAP_API int gputap_next_event(gputap *tap, gputap_cursor *cursor, gputap_event *out);
 
+/* --- who holds a device --------------------------------------------------------------------------------------------------------
+ */
+
+enum { GPUTAP_MAX_PROCESSES = 64 }; /* rows of a device */
+
+enum gputap_process_flags {
+    GPUTAP_PROCESS_KFD = 1,    /* known to AMD's compute driver */
+    GPUTAP_PROCESS_PARTIAL = 2 /* not all of it could be read: its bytes are at least so many */
+};
+
+/* A process that holds a device. From DRM's fdinfo and the compute driver's own files, never from a command line. */
+typedef struct gputap_process {
+    uint32_t pid, uid;  /* as the broker sees them */
+    uint32_t flags;     /* enum gputap_process_flags */
+    uint32_t sharers;   /* other processes with the same allocations (after a fork); they have no row for these */
+    int64_t start_ms;   /* Unix milliseconds: tells two users of one pid apart; 0 = unknown */
+    uint64_t vram, gtt; /* bytes, UINT64_MAX = unknown */
+    /* 0 to 100 % of one engine, NaN = unknown */
+    double gfx_busy, compute_busy, copy_busy, encode_busy, decode_busy, media_busy;
+    char comm[16];      /* name of the process */
+    char container[16]; /* first digits of the id of its container, or its name; empty = none */
+    uint64_t reserved[4];
+} gputap_process;
+
+/* What is to be said of all of a device's processes. Set `size` before the call (GPUTAP_PROCESS_TABLE_INIT). */
+typedef struct gputap_process_table {
+    uint32_t size;
+    uint32_t count;                   /* processes with a row, 0 to GPUTAP_MAX_PROCESSES */
+    uint32_t others;                  /* processes beyond them */
+    uint32_t hidden;                  /* processes of other users that the broker may not look into */
+    uint32_t partial;                 /* 1: processes may be missing */
+    uint32_t reserved;                /* 0 */
+    uint64_t others_vram, others_gtt; /* bytes that those beyond the rows hold, UINT64_MAX = unknown */
+    uint64_t external_vram;           /* bytes of VRAM in use that no process is known to hold, UINT64_MAX = unknown */
+    uint64_t age_ns;                  /* since the scan that it is of, UINT64_MAX = unknown */
+} gputap_process_table;
+#define GPUTAP_PROCESS_TABLE_INIT                                                                                                  \
+    {                                                                                                                              \
+        .size = sizeof(gputap_process_table)                                                                                       \
+    }
+
+/* Who holds a device, one consistent copy: the largest by VRAM, then GTT, then busy, at most `capacity` of them (rows may be NULL).
+ * external_vram is of the newest sample. Returns the number of rows filled in; GPUTAP_EEMPTY where nobody looks for processes: no
+ * scan on this system, or none yet, or a broker of before ABI 1.2. Errors: EINVAL, ENOBROKER, ENODEV, EEMPTY, EAGAIN, ESIZE. */
+GPUTAP_API int gputap_processes(gputap *tap, int device, gputap_process_table *out, gputap_process *rows, int capacity);
+
 /* --- answers ---------------------------------------------------------------------------------------------------------------------
  */
 
@@ -522,7 +568,8 @@ typedef struct gputap_memory_info {
     uint64_t gtt_total, gtt_used, gtt_free;
     uint64_t host_total, host_available;
     uint64_t effective_free; /* discrete: VRAM free; unified: VRAM free plus the smaller of GTT free and host available */
-    uint64_t own;            /* this process's share: what the handle's gauge told as reserved */
+    uint64_t own;            /* share of the process whose session the handle has: as the driver counts it (VRAM, on a unified pool
+                                with GTT), where that is not known what the session's gauge told as reserved */
     uint64_t others;         /* the rest of what is used */
     uint64_t age_ns;
 } gputap_memory_info;
@@ -534,8 +581,8 @@ GPUTAP_API int gputap_memory(gputap *tap, int device, gputap_memory_info *out);
 /* Do `bytes` more fit? 1 yes, 0 no, negative where that is not known, as when a broker that died said it more than 5 s ago. *margin
  * (may be NULL): what is left over, or negative, what is missing. */
 GPUTAP_API int gputap_fits(gputap *tap, int device, uint64_t bytes, int64_t *margin);
-/* For the log after an allocation failed: pools, who holds what, the last seconds. Returns the text's length without its NUL;
- * writes at most size bytes. */
+/* For the log after an allocation failed: pools, who holds what by the drivers and by the sessions, the last seconds. Returns the
+ * text's length without its NUL; writes at most size bytes. */
 GPUTAP_API int gputap_oom_report(gputap *tap, int device, char *out, size_t size);
 
 /* How to run inference on an architecture. Advice from a table of this library, no measurement. */

@@ -69,9 +69,24 @@ const char *document_event_type(uint32_t type);
 /* {gpu, seconds, energy, ..., samples, partial, estimated, shared, unified}. */
 json_t *document_usage(const gputap_usage *usage);
 
+/* {pid, uid, comm, container, start, vram, gtt, gfx_busy, compute_busy, copy_busy, encode_busy, decode_busy, media_busy, sharers,
+ * kfd, partial}. */
+json_t *document_process(const gputap_process *process);
+/* Who holds a device: {gpu, rows: [a process each], others: {count, vram, gtt}, hidden, hidden_vram, partial, external}; all but
+ * gpu are null where nobody looks. Of other users than `uid` (-1 = none) the processes are only counted, as hidden, with the VRAM
+ * of those that could be read. */
+json_t *document_process_gpu(gputap *tap, int device, int64_t uid);
+/* An array of that: of one device, or with -1 of all. */
+json_t *document_process_gpus(gputap *tap, int device, int64_t uid);
+/* GET /api/v1/processes: {v, t, epoch, state, age_ms, gpus}. */
+json_t *document_processes(gputap *tap, const struct document_moment *moment, int device, int64_t uid);
+
 /* A metric's value: integers as they are, others rounded to one digit more than the metric prints; unknown is null. */
 json_t *document_value(const gputap_snapshot *snapshot, int device, int metric);
 json_t *document_number(double value, int decimals);
+json_t *document_count(uint64_t value);
+/* UINT64_MAX is unknown. */
+json_t *document_bytes(uint64_t bytes);
 /* A text as JSON: empty is null, bytes that are no UTF-8 become '?'. */
 json_t *document_text(const char *text);
 /* The document as compact text, to be freed; numbers with no more digits than they carry. */

@@ -5,10 +5,7 @@
 #include "client/json/document.h"
 #include "client/json/put.h"
 
-static json_t *count_of(uint64_t value) { return value <= INT64_MAX ? json_integer((json_int_t)value) : json_real((double)value); }
-
-static json_t *bytes_of(uint64_t value) { return value == UINT64_MAX ? json_null() : count_of(value); }
-static json_t *id_of(uint64_t id) { return id ? count_of(id) : json_null(); }
+static json_t *id_of(uint64_t id) { return id ? document_count(id) : json_null(); }
 
 /* null = all of them. */
 static json_t *gpus_of(const int16_t *devices, int count)
@@ -48,9 +45,9 @@ static json_t *document_gauge(const gputap_gauge_value *gauge)
 {
     struct put entry = put_begin();
     put(&entry, "gpu", json_integer(gauge->device));
-    put(&entry, "allocated", bytes_of(gauge->allocated));
-    put(&entry, "reserved", bytes_of(gauge->reserved));
-    put(&entry, "dynamic", bytes_of(gauge->dynamic));
+    put(&entry, "allocated", document_bytes(gauge->allocated));
+    put(&entry, "reserved", document_bytes(gauge->reserved));
+    put(&entry, "dynamic", document_bytes(gauge->dynamic));
     return put_end(&entry);
 }
 
@@ -65,10 +62,10 @@ json_t *document_session(const gputap_session *session, const gputap_span *spans
     put(&entry, "label", document_text(session->label));
     put(&entry, "comm", document_text(session->comm));
     put(&entry, "since", json_integer(session->since_ms));
-    put(&entry, "dropped", count_of(session->dropped));
-    put(&entry, "lost", count_of(session->lost));
-    put(&entry, "rejected", count_of(session->rejected));
-    put(&entry, "ended", count_of(session->ended));
+    put(&entry, "dropped", document_count(session->dropped));
+    put(&entry, "lost", document_count(session->lost));
+    put(&entry, "rejected", document_count(session->rejected));
+    put(&entry, "ended", document_count(session->ended));
     for (uint32_t i = 0; i < session->gauge_count && i < GPUTAP_MAX_GAUGES; i++)
         put_item(&gauges, document_gauge(&session->gauges[i]));
     put(&entry, "gauges", gauges);
@@ -108,7 +105,7 @@ json_t *document_usage(const gputap_usage *usage)
     put(&entry, "unified_peak", document_number(usage->unified_peak, 0));
     put(&entry, "own_vram_peak", document_number(usage->own_vram_peak, 0));
     put(&entry, "temperature_peak", document_number(usage->temperature_peak, 1));
-    put(&entry, "samples", count_of(usage->samples));
+    put(&entry, "samples", document_count(usage->samples));
     put(&entry, "partial", json_boolean(usage->flags & GPUTAP_USAGE_PARTIAL));
     put(&entry, "estimated", json_boolean(usage->flags & GPUTAP_USAGE_ESTIMATED));
     put(&entry, "shared", json_boolean(usage->flags & GPUTAP_USAGE_SHARED));

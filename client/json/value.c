@@ -21,6 +21,10 @@ json_t *document_number(double value, int decimals)
     return json_real(rounded);
 }
 
+json_t *document_count(uint64_t value) { return value <= INT64_MAX ? json_integer((json_int_t)value) : json_real((double)value); }
+
+json_t *document_bytes(uint64_t bytes) { return bytes == UINT64_MAX ? json_null() : document_count(bytes); }
+
 json_t *document_value(const gputap_snapshot *snapshot, int device, int metric)
 {
     const gputap_metric *info = gputap_metric_info(device, metric);
@@ -30,7 +34,7 @@ json_t *document_value(const gputap_snapshot *snapshot, int device, int metric)
     if (info->type == GPUTAP_I64)
         return json_integer(value.i64);
     if (info->type == GPUTAP_U64)
-        return value.u64 <= INT64_MAX ? json_integer((json_int_t)value.u64) : json_real((double)value.u64);
+        return document_count(value.u64);
     return document_number(value.f64, info->decimals);
 }
 

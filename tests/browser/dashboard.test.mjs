@@ -57,6 +57,14 @@ describe("on a simulated Strix Halo", { skip }, () => {
     assert.equal(await page.getByTestId("banner-feed").isVisible(), false);
   });
 
+  test("the processes on the GPU are listed, and their load moves", async () => {
+    page = await open(browser, gputap.url);
+    const rows = page.getByTestId("process");
+    await rows.filter({ hasText: "sim-workflow" }).waitFor();
+    assert.equal(await rows.count(), 2);
+    await changes(page, rows.first().locator('td[data-column="gfx_busy"]'), 20000);
+  });
+
   test("a capsule keeps its width while its number changes", async () => {
     page = await open(browser, gputap.url);
     await until("numbers", async () => /\d/.test(await capsule(page, "gpu", 0).textContent()));

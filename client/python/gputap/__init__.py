@@ -20,6 +20,7 @@ from typing import Optional
 from ._answers import Device, History, Host, Memory, Status, Tuning, Usage, UsageMap
 from ._events import Event, Events, Gauge, SessionInfo, SpanInfo
 from ._library import HOST_METRICS, METRICS, Metric, calls as _calls
+from ._processes import Process, Processes
 from ._samples import DeviceSample, HostSample, Sample, Sums
 from ._session import Connection, Session, Span
 from ._tap import Tap
@@ -35,6 +36,7 @@ machine = _default.machine
 memory = _default.memory
 fits = _default.fits
 oom_report = _default.oom_report
+processes = _default.processes
 tuning = _default.tuning
 history = _default.history
 usage_between = _default.usage_between
@@ -62,7 +64,7 @@ def library() -> Optional[str]:
 
 __all__ = [
     "Connection", "Device", "DeviceSample", "Event", "Events", "Gauge", "History", "Host", "HOST_METRICS", "HostSample", "METRICS", "Memory",
-    "Metric", "Sample", "Session", "SessionInfo", "Span", "SpanInfo", "Status", "Sums", "Tap", "TorchDevice", "Tuning", "Usage", "UsageMap",
+    "Metric", "Process", "Processes", "Sample", "Session", "SessionInfo", "Span", "SpanInfo", "Status", "Sums", "Tap", "TorchDevice", "Tuning", "Usage", "UsageMap",
     "device", "devices", "events", "fits", "history", "host", "latest", "library", "machine", "memory", "message", "now", "oom_report",
-    "request_period", "session", "sessions", "status", "torch_device", "tuning", "usage_between", "wait",
+    "processes", "request_period", "session", "sessions", "status", "torch_device", "tuning", "usage_between", "wait",
 ]

@@ -74,7 +74,7 @@ class Memory(Record):
     host_available: Optional[int] = field(_u64, level, "B; what a new process could get.")
     effective_free: Optional[int] = field(
         _u64, level, "B; discrete: free VRAM. Unified: free VRAM plus the smaller of free GTT and available host memory.")
-    own: Optional[int] = field(_u64, level, "B; this process's share, as its session's gauge told.")
+    own: Optional[int] = field(_u64, level, "B; this process's share, while it has a session: as the driver counts it, else as the session's gauge told.")
     others: Optional[int] = field(_u64, level, "B; the rest of what is used.")
     _age_ns = field(_u64)
 

@@ -66,6 +66,7 @@ SIGNATURES: Dict[str, Tuple[Any, Optional[Tuple[Any, ...]]]] = {
     "annotator_info": (_int, (_ptr, _ptr)),
     "session_slots": (_int, (_ptr,)),
     "session_info": (_int, (_ptr, _int, _ptr, _ptr, _int)),
+    "processes": (_int, (_ptr, _int, _ptr, _ptr, _int)),
     "event_cursor_init": (_int, (_ptr, _ptr, _int)),
     "next_event": (_int, (_ptr, _ptr, _ptr)),
     "memory": (_int, (_ptr, _int, _ptr)),

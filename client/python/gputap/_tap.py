@@ -15,6 +15,7 @@ from typing import Any, Dict, Iterable, List, Optional, Union
 from ._answers import Device, History, Host, Memory, Status, Tuning, Usage
 from ._events import Events, SessionInfo, read_sessions
 from ._library import ENOBROKER, HOST, HOST_METRICS, METRICS, OPEN_DETACHED, calls
+from ._processes import Processes, read_processes
 from ._samples import SAMPLE_SIZE, DeviceSample, HostSample, Reference
 from ._session import Session
 
@@ -242,6 +243,12 @@ class Tap:
             return None
         report = ctypes.create_string_buffer(size)
         return report.value.decode("utf-8", "replace") if self._done(calls.oom_report(self._handle, number, report, size)) else None
+
+    def processes(self, device: DeviceLike = 0) -> Optional[Processes]:
+        """Who holds a device: a list of Process, the largest first, with `.others`, `.hidden` and more of those that are not in it. None
+        where nobody looks for processes: that is not the same as an empty list."""
+        number = self._number(device)
+        return None if number is None else read_processes(self, number)
 
     def tuning(self, device: DeviceLike = 0) -> Optional[Tuning]:
         """How to run inference on a device, or on an architecture given by name (gfx1151, sm_86, 8.6), which needs no broker."""

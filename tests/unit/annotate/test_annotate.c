@@ -139,6 +139,22 @@ static void begin_is_published_within_milliseconds_of_the_call(void)
     inner_remove(&broker);
 }
 
+static void tell_processes(uint32_t slot, uint32_t pid, uint32_t flags, uint64_t vram)
+{
+    union {
+        struct layout_process_table table;
+        uint64_t words[sizeof(struct layout_process_table) / 8];
+    } raw;
+    struct ring ring;
+    memset(&raw, 0, sizeof raw);
+    raw.table.updated_ns = clock_mono_ns();
+    raw.table.count = 2;
+    raw.table.rows[0] = (struct layout_process){.pid = pid + 1, .vram = 1};
+    raw.table.rows[1] = (struct layout_process){.pid = pid, .flags = flags, .vram = vram};
+    segment_entry(&broker.fixture.publisher.writer, REGION_PROCESS, slot, &ring);
+    ring_publish(&ring, raw.words);
+}
+
 static void memory_tells_what_the_session_itself_holds(void)
 {
     inner_place(&broker);
@@ -159,6 +175,18 @@ static void memory_tells_what_the_session_itself_holds(void)
         CU_ASSERT_EQUAL(gputap_memory(tap, 1, &memory), GPUTAP_OK);
     }
     CU_ASSERT(memory.own == 4000 && memory.others == 5000);
+    tell_processes(1, (uint32_t)getpid(), 0, 6000); /* the driver counts more than the allocator knows */
+    CU_ASSERT_EQUAL(gputap_memory(tap, 1, &memory), GPUTAP_OK);
+    CU_ASSERT(memory.own == 6000 && memory.others == 3000);
+    static const struct {
+        uint32_t pid_off, flags;
+        uint64_t vram;
+    } unfit[] = {{0, PROCESS_PARTIAL, 6000}, {0, 0, UINT64_MAX}, {5, 0, 6000}};
+    for (size_t i = 0; i < sizeof unfit / sizeof unfit[0]; i++) {
+        tell_processes(1, (uint32_t)getpid() + unfit[i].pid_off, unfit[i].flags, unfit[i].vram);
+        CU_ASSERT_EQUAL(gputap_memory(tap, 1, &memory), GPUTAP_OK);
+        CU_ASSERT(memory.own == 4000 && memory.others == 5000);
+    }
     CU_ASSERT_EQUAL(gputap_memory(tap, 0, &memory), GPUTAP_OK);
     CU_ASSERT(memory.own == UINT64_MAX && memory.others == UINT64_MAX);
     gputap_close(tap);

@@ -22,6 +22,7 @@ static void sub_has_defaults(void)
     CU_ASSERT_FALSE(protocol_wants(&message.devices, 256));
     CU_ASSERT_FALSE(protocol_wants(&message.devices, -1));
     CU_ASSERT(message.events);
+    CU_ASSERT_FALSE(message.processes);
 }
 
 static void sub_takes_what_it_says(void)
@@ -35,6 +36,8 @@ static void sub_takes_what_it_says(void)
         CU_ASSERT_EQUAL(protocol_wants(&message.devices, device), device == 3 || device == 200);
     CU_ASSERT_FALSE(parse("{\"type\":\"sub\",\"events\":false}").events);
     CU_ASSERT(parse("{\"type\":\"sub\",\"events\":true}").events);
+    CU_ASSERT(parse("{\"type\":\"sub\",\"processes\":true}").processes);
+    CU_ASSERT_FALSE(parse("{\"type\":\"sub\",\"processes\":false}").processes);
     message = parse("{\"type\":\"sub\",\"gpus\":[]}");
     CU_ASSERT_FALSE(protocol_wants(&message.devices, 0));
 }
@@ -53,6 +56,10 @@ static void wrong_fields_are_bad_messages(void)
                                       "{\"type\":\"sub\",\"gpus\":null}",
                                       "{\"type\":\"sub\",\"events\":1}",
                                       "{\"type\":\"sub\",\"events\":null}",
+                                      "{\"type\":\"sub\",\"processes\":1}",
+                                      "{\"type\":\"sub\",\"processes\":null}",
+                                      "{\"type\":\"sub\",\"processes\":\"true\"}",
+                                      "{\"type\":\"sub\",\"processes\":[]}",
                                       "{\"type\":\"sub\",\"gpus\":{}}",
                                       "{\"type\":\"sub\",\"gpus\":[256]}",
                                       "{\"type\":\"sub\",\"gpus\":[-1]}",

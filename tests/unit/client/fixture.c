@@ -165,6 +165,42 @@ void fixture_session(struct fixture *f, uint32_t slot, const struct layout_sessi
     ring_publish(&ring, words);
 }
 
+struct layout_process fixture_process(uint32_t pid, uint32_t uid, uint64_t vram, const char *comm)
+{
+    struct layout_process row;
+    memset(&row, 0, sizeof row);
+    row.pid = pid;
+    row.uid = uid;
+    row.start_ms = 1764540000000;
+    row.vram = vram;
+    row.gtt = 4096;
+    row.gfx_busy = 12.5;
+    row.compute_busy = row.copy_busy = row.encode_busy = row.decode_busy = row.media_busy = 0;
+    snprintf(row.comm, sizeof row.comm, "%s", comm);
+    return row;
+}
+
+struct layout_process_table fixture_process_table(const struct layout_process *rows, uint32_t count)
+{
+    struct layout_process_table table;
+    memset(&table, 0, sizeof table);
+    MUST(count <= LAYOUT_PROCESS_ROWS);
+    table.updated_ns = clock_mono_ns();
+    table.count = count;
+    if (count > 0)
+        memcpy(table.rows, rows, count * sizeof *rows);
+    return table;
+}
+
+void fixture_processes(struct fixture *f, uint32_t slot, const struct layout_process_table *table)
+{
+    uint64_t words[sizeof *table / 8];
+    struct ring ring;
+    memcpy(words, table, sizeof words);
+    segment_entry(&f->writer, REGION_PROCESS, slot, &ring);
+    ring_publish(&ring, words);
+}
+
 uint64_t fixture_event(struct fixture *f, const struct layout_event *event)
 {
     uint64_t words[sizeof *event / 8];

@@ -37,6 +37,10 @@ void fixture_announce(struct fixture *f);
 /* A session in a slot of the mirror, with what every session has. */
 struct layout_session fixture_session_entry(const char *label);
 void fixture_session(struct fixture *f, uint32_t slot, const struct layout_session *session);
+/* A row of a table of processes, all of it known, and a table of a device slot with such rows, as of now. */
+struct layout_process fixture_process(uint32_t pid, uint32_t uid, uint64_t vram, const char *comm);
+struct layout_process_table fixture_process_table(const struct layout_process *rows, uint32_t count);
+void fixture_processes(struct fixture *f, uint32_t slot, const struct layout_process_table *table);
 /* An event; returns its ticket. */
 uint64_t fixture_event(struct fixture *f, const struct layout_event *event);
 /* Overwrites bytes of the segment file. */

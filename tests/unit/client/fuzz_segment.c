@@ -28,6 +28,9 @@ static void make_good(void)
     fixture_session(&f, 0, &session);
     for (uint32_t type = EVENT_ATTACH; type <= EVENT_USAGE; type++)
         fixture_event(&f, &(struct layout_event){.type = type, .generation = 1, .span = 32});
+    struct layout_process row = fixture_process(1, 1000, 1 << 20, "p");
+    struct layout_process_table table = fixture_process_table(&row, 1);
+    fixture_processes(&f, 0, &table);
     fixture_announce(&f);
     good_bytes = f.writer.region.bytes;
     good = malloc(good_bytes);
@@ -50,6 +53,16 @@ static size_t place_of(uint16_t where, const uint8_t *segment)
     return at < good_bytes ? at : good_bytes - 1;
 }
 
+static void check_processes(gputap *tap, int device)
+{
+    gputap_process_table table = GPUTAP_PROCESS_TABLE_INIT;
+    gputap_process rows[GPUTAP_MAX_PROCESSES];
+    int count = gputap_processes(tap, device, &table, rows, GPUTAP_MAX_PROCESSES);
+    for (int i = 0; i < count; i++)
+        if (rows[i].gfx_busy < 0 || rows[i].gfx_busy > 100 || !memchr(rows[i].comm, 0, sizeof rows[i].comm))
+            abort();
+}
+
 static void call_sessions(gputap *tap)
 {
     uint64_t now = gputap_now(tap);
@@ -64,6 +77,7 @@ static void call_sessions(gputap *tap)
         for (int i = 0; i < 100 && gputap_next_event(tap, &cursor, &event) == 1; i++)
             ;
     for (int device = 0, count = gputap_device_count(tap); device < count; device++) {
+        check_processes(tap, device);
         (void)gputap_usage_between(tap, device, 0, 0, &usage);
         (void)gputap_usage_between(tap, device, now - 1000000000u, now, &usage);
         (void)gputap_memory(tap, device, &(gputap_memory_info)GPUTAP_MEMORY_INIT);

@@ -189,6 +189,41 @@ static void the_report_names_pools_holders_and_the_last_seconds(void)
     end();
 }
 
+static bool says(const char *text, const char *part)
+{
+    if (strstr(text, part))
+        return true;
+    printf("\n%s lacks %s", text, part);
+    return false;
+}
+
+static void the_report_names_processes_where_somebody_looks_for_them(void)
+{
+    begin(POOL_DISCRETE);
+    publish_memory(8 * GIB, 5 * GIB, UNKNOWN, UNKNOWN);
+    char text[4096];
+    CU_ASSERT(gputap_oom_report(tap, 0, text, sizeof text) > 0);
+    CU_ASSERT_PTR_NULL(strstr(text, "as the drivers tell"));
+    struct layout_process rows[20];
+    for (uint32_t i = 0; i < 20; i++)
+        rows[i] = fixture_process(100 + i, 1000, (20 - i) * GIB / 16, "worker");
+    rows[1].flags = PROCESS_PARTIAL;
+    rows[1].sharers = 2;
+    rows[2].vram = UNKNOWN;
+    snprintf(rows[2].container, sizeof rows[2].container, "0123456789ab");
+    struct layout_process_table table = fixture_process_table(rows, 20);
+    table.others = 3;
+    table.hidden = 2;
+    fixture_processes(&f, 0, &table);
+    CU_ASSERT(gputap_oom_report(tap, 0, text, sizeof text) > 0);
+    CU_ASSERT(says(text, "held, as the drivers tell:\n  worker (pid 100, user 1000): VRAM 1.25 GiB, GTT 0.00 GiB\n"));
+    CU_ASSERT(says(text, "(pid 101, user 1000): at least VRAM 1.19 GiB, GTT 0.00 GiB, shared with 2 more\n"));
+    CU_ASSERT(says(text, "(pid 102, user 1000, container 0123456789ab): VRAM unknown,"));
+    CU_ASSERT_PTR_NULL(strstr(text, "pid 116"));
+    CU_ASSERT(says(text, "  7 more processes, which hold less\n  2 processes of other users, which could not be read\n"));
+    end();
+}
+
 /* --- tuning */
 
 static void advice(const char *arch, const char *family, int unified, const char *precision, int tile_min, int tile_max, int cap,
@@ -315,6 +350,7 @@ TESTS({"a_card_has_what_its_vram_has", a_card_has_what_its_vram_has},
       {"what_is_unknown_is_not_zero", what_is_unknown_is_not_zero}, {"fits_says_by_how_much", fits_says_by_how_much},
       {"bad_arguments_are_refused", bad_arguments_are_refused},
       {"the_report_names_pools_holders_and_the_last_seconds", the_report_names_pools_holders_and_the_last_seconds},
+      {"the_report_names_processes_where_somebody_looks_for_them", the_report_names_processes_where_somebody_looks_for_them},
       {"amd_by_its_gfx_name", amd_by_its_gfx_name},
       {"names_are_taken_as_runtimes_write_them", names_are_taken_as_runtimes_write_them},
       {"nvidia_by_its_capability", nvidia_by_its_capability}, {"intel_by_its_family", intel_by_its_family},

@@ -121,7 +121,78 @@ static void sessions_are_of_one_user_or_of_all(void)
     fixture_end(&f);
 }
 
+/* --- processes */
+
+static struct fixture f;
+static gputap *tap;
+
+static void publish_processes(uint32_t hidden)
+{
+    struct layout_process rows[2] = {fixture_process(42, 1000, 1000, "python3"), fixture_process(7, 1001, 500, "secret")};
+    rows[0].gfx_busy = 12.345;
+    rows[0].encode_busy = rows[0].media_busy = (double)NAN;
+    rows[0].flags = PROCESS_KFD;
+    rows[0].sharers = 1;
+    rows[1].start_ms = 0;
+    struct layout_process_table table = fixture_process_table(rows, 2);
+    table.others = 3, table.others_vram = 30, table.others_gtt = UINT64_MAX;
+    table.hidden = hidden;
+    table.flags = PROCESS_TABLE_PARTIAL;
+    fixture_processes(&f, 0, &table);
+}
+
+static void begin_processes(void)
+{
+    fixture_start(&f);
+    fixture_lock(&f);
+    fixture_segment(&f, 4, "ab");
+    tap = fixture_open(0);
+    publish_processes(0);
+}
+
+static void end_processes(void)
+{
+    gputap_close(tap);
+    fixture_end(&f);
+}
+
+static void processes_of_other_users_are_counted_with_what_they_hold(void)
+{
+    begin_processes();
+    print_equals(document_process_gpu(tap, 0, 1000),
+                 "{\"gpu\":0,\"rows\":[{\"pid\":42,\"uid\":1000,\"comm\":\"python3\",\"container\":null,\"start\":1764540000000,"
+                 "\"vram\":1000,\"gtt\":4096,\"gfx_busy\":12.3,\"compute_busy\":0,\"copy_busy\":0,\"encode_busy\":null,"
+                 "\"decode_busy\":0,\"media_busy\":null,\"sharers\":1,\"kfd\":true,\"partial\":false}],"
+                 "\"others\":{\"count\":3,\"vram\":30,\"gtt\":null},\"hidden\":1,\"hidden_vram\":500,\"partial\":true,"
+                 "\"external\":null}");
+    publish_processes(5);
+    json_t *document = document_process_gpu(tap, 0, 1000);
+    CU_ASSERT_EQUAL(json_integer_value(json_object_get(document, "hidden")), 6);
+    CU_ASSERT_EQUAL(json_integer_value(json_object_get(document, "hidden_vram")), 500);
+    json_decref(document);
+    document = document_process_gpu(tap, 0, -1);
+    CU_ASSERT_EQUAL(json_array_size(json_object_get(document, "rows")), 2);
+    CU_ASSERT_EQUAL(json_integer_value(json_object_get(document, "hidden")), 5);
+    CU_ASSERT(json_is_null(json_object_get(document, "hidden_vram"))); /* none of them could be read */
+    json_decref(document);
+    end_processes();
+}
+
+static void processes_of_a_device_that_nobody_looks_at_are_null(void)
+{
+    begin_processes();
+    print_equals(document_process_gpus(tap, 1, -1),
+                 "[{\"gpu\":1,\"rows\":null,\"others\":null,\"hidden\":null,\"hidden_vram\":null,"
+                 "\"partial\":null,\"external\":null}]");
+    json_t *all = document_process_gpus(tap, -1, -1);
+    CU_ASSERT_EQUAL(json_array_size(all), 2);
+    json_decref(all);
+    end_processes();
+}
+
 TESTS({"a_session_without_anything_open_has_empty_lists", a_session_without_anything_open_has_empty_lists},
       {"spans_say_null_for_what_is_not_told", spans_say_null_for_what_is_not_told},
       {"events_carry_usage_only_where_they_are_usage", events_carry_usage_only_where_they_are_usage},
-      {"sessions_are_of_one_user_or_of_all", sessions_are_of_one_user_or_of_all})
+      {"sessions_are_of_one_user_or_of_all", sessions_are_of_one_user_or_of_all},
+      {"processes_of_other_users_are_counted_with_what_they_hold", processes_of_other_users_are_counted_with_what_they_hold},
+      {"processes_of_a_device_that_nobody_looks_at_are_null", processes_of_a_device_that_nobody_looks_at_are_null})
