@@ -3,6 +3,18 @@
 #include <math.h>
 #include <stdio.h>
 
+bool expect_dump(struct tree *tree, struct probe *probe, const char *dump, const char *provider)
+{
+    tree_make(tree);
+    if (!tree_from_dump(tree, dump)) {
+        tree_remove(tree);
+        return false;
+    }
+    if (probe_start(probe, provider, tree->root) == 0 && probe->count > 0)
+        probe_sample(probe, 0);
+    return true;
+}
+
 static const struct expected *find(const struct expected *expected, size_t count, int metric)
 {
     for (size_t i = 0; i < count; i++)
