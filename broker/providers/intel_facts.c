@@ -89,7 +89,8 @@ void intel_describe_awake(struct intel_device *device, struct io *io)
 {
     struct layout_device *facts = &device->facts;
     if (!device->memory_error) {
-        facts->pool = device->memory.has_vram ? POOL_DISCRETE : POOL_UNIFIED;
+        if (device->memory.has_vram || device->memory.system_total > 0)
+            facts->pool = device->memory.has_vram ? POOL_DISCRETE : POOL_UNIFIED;
         if (!facts->driver_version[0])
             provider_text(facts->driver_version, sizeof facts->driver_version, device->memory.driver_version);
     }

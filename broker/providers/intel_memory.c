@@ -132,7 +132,7 @@ static void read_version(struct io *io, int fd, struct intel_memory *out)
 int intel_memory_query(struct io *io, const struct pci_display *display, struct intel_memory *out)
 {
     char path[64];
-    memset(out, 0, sizeof *out);
+    memset(out, 0, offsetof(struct intel_memory, driver_version)); /* which stays as it is */
     if (display->render_minor < 0)
         return -ENOENT;
     (void)snprintf(path, sizeof path, "/dev/dri/renderD%d", display->render_minor);
@@ -140,7 +140,7 @@ int intel_memory_query(struct io *io, const struct pci_display *display, struct 
     if (fd < 0)
         return fd;
     int error = strcmp(display->driver, "xe") == 0 ? query_xe(io, fd, out) : query_i915(io, fd, out);
-    if (!error)
+    if (!error && !out->driver_version[0])
         read_version(io, fd, out);
     io->operations->close(io, fd);
     return error;

@@ -11,10 +11,10 @@ struct intel_memory {
     uint64_t vram_total, vram_used;
     uint64_t visible_total, visible_used;
     uint64_t system_total, system_used;
-    char driver_version[40];
+    char driver_version[40]; /* asked for once */
 };
 
-/* Asks through the render node. 0 or -errno. */
+/* Asks through the render node, into a struct that was zero before the first time. 0 or -errno. */
 int intel_memory_query(struct io *io, const struct pci_display *display, struct intel_memory *out);
 
 #endif

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "broker/providers/intel.h"
@@ -51,25 +52,32 @@ static void sample_memory_regions(struct intel_device *device, struct io *io, co
 
 /* --- link ------------------------------------------------------------------------------------------------------------- */
 
-/* The card's own switch is two bridges, and above them is a port of the machine. Where they cannot be seen (a virtual machine
- * that was given the endpoint alone), the endpoint's 2.5 GT/s x1 tells nothing of the link. */
+/* The card's own switch is two bridges by its maker, and above them is a port of the machine. */
 static bool sees_own_switch(struct io *io, const struct pci_display *display)
 {
-    char target[512];
-    int got = io->operations->readlink(io, display->path, target, sizeof target);
+    char target[512], path[320];
+    uint64_t vendor = 0;
+    int depth = 0, got = io->operations->readlink(io, display->path, target, sizeof target);
     const char *tail = got < 0 ? NULL : strstr(target, "devices/pci");
-    int depth = 0;
     for (const char *at = tail ? tail + strlen("devices/") : ""; (at = strchr(at, '/')) != NULL; at++)
         depth++;
-    return depth >= 4; /* port, upstream bridge, downstream bridge, endpoint */
+    (void)snprintf(path, sizeof path, "%.255s/../vendor", display->path);
+    return depth >= 4 && io_read_u64(io, path, 16, &vendor) == 0 && vendor == display->vendor;
+}
+
+/* An endpoint behind such a switch says 2.5 GT/s x1, whatever the card's link is: where the switch cannot be seen (a virtual
+ * machine that was given the endpoint alone), that is no answer. */
+static int read_link(struct io *io, const struct pci_display *display, double *speed, uint64_t *width)
+{
+    int error = pci_link(io, display, speed, width);
+    return !error && *speed <= 2.5 && *width == 1 && !sees_own_switch(io, display) ? -ENODATA : error;
 }
 
 static void sample_link(struct intel_device *device, struct io *io, const struct pci_display *display, struct sample *sample)
 {
     if (sample->mono_ns >= device->link_due_ns) {
         device->link_due_ns = sample->mono_ns + SECOND;
-        device->link_error =
-            sees_own_switch(io, display) ? pci_link(io, display, &device->link_speed, &device->link_width) : -ENODATA;
+        device->link_error = read_link(io, display, &device->link_speed, &device->link_width);
     }
     pci_link_sample(device->link_error, device->link_speed, device->link_width, sample);
 }

@@ -131,6 +131,11 @@ static void power_is_that_of_the_energy_counter(void)
     CU_ASSERT_DOUBLE_EQUAL(probe_f64(&probe, METRIC_POWER_NOW), 414 / 2.010, 1e-9); /* 205.97 W of the card */
     CU_ASSERT_DOUBLE_EQUAL(probe_f64(&probe, METRIC_POWER_SECOND), 100, 1e-9);      /* and of the chip */
     CU_ASSERT_DOUBLE_EQUAL(probe_f64(&probe, METRIC_ENERGY), 11445.745544, 1e-9);
+    again(5000); /* standing still is 0 W once, and a counter that does not count after that */
+    CU_ASSERT_EQUAL(probe_f64(&probe, METRIC_POWER_NOW), 0);
+    again(5000);
+    again(5000);
+    CU_ASSERT_FALSE(probe_known(&probe, METRIC_POWER_NOW));
     tree_write(&tree, XE_HWMON "/energy1_input", "4011445745544\n"); /* four megajoules more */
     again(100);
     CU_ASSERT_EQUAL(probe_reason(&probe, METRIC_POWER_NOW), REASON_IMPLAUSIBLE);
@@ -315,17 +320,43 @@ static void list_of_reasons_is_preferred(void)
 
 /* --- link ------------------------------------------------------------------------------------------------------------- */
 
+/* Moves the card up to that place of the bus. */
+static void move_card(const char *below)
+{
+    char path[256];
+    (void)snprintf(path, sizeof path, "/sys/devices/%s0000:03:00.0", below);
+    tree_rename(&tree, XE_CARD, path);
+    (void)snprintf(path, sizeof path, "../../../devices/%s0000:03:00.0", below);
+    tree_link(&tree, "/sys/bus/pci/devices/0000:03:00.0", path);
+}
+
 /* A virtual machine sees the card's endpoint alone, which always says 2.5 GT/s x1. */
 static void link_inside_the_card_is_not_the_cards(void)
 {
-    tree_make(&tree);
-    tree_xe_card(&tree);
-    tree_rename(&tree, XE_CARD, "/sys/devices/pci0000:00/0000:03:00.0");
-    tree_link(&tree, "/sys/bus/pci/devices/0000:03:00.0", "../../../devices/pci0000:00/0000:03:00.0");
+    static const char *const places[] = {"pci0000:00/", "pci0000:00/0000:00:05.0/",
+                                         "pci0000:00/0000:00:05.0/0000:01:00.0/0000:02:00.0/"};
+    for (size_t i = 0; i < 3; i++) {
+        begin(tree_xe_card);
+        tree_write(&tree, "/sys/devices/pci0000:00/0000:00:05.0/0000:01:00.0/0000:02:00.0/vendor", "0x1b36\n"); /* QEMU's */
+        move_card(places[i]);
+        look();
+        CU_ASSERT_FALSE(probe_known(&probe, METRIC_PCIE_SPEED));
+        CU_ASSERT_FALSE(probe_known(&probe, METRIC_PCIE_WIDTH));
+        CU_ASSERT_EQUAL(probe_f64(&probe, METRIC_GFX_CLOCK), 2400);
+        end();
+    }
+    begin(tree_xe_card); /* another answer is one */
+    move_card(places[0]);
+    tree_write(&tree, "/sys/devices/pci0000:00/0000:03:00.0/current_link_width", "4\n");
     look();
-    CU_ASSERT_FALSE(probe_known(&probe, METRIC_PCIE_SPEED));
-    CU_ASSERT_FALSE(probe_known(&probe, METRIC_PCIE_WIDTH));
-    CU_ASSERT_EQUAL(probe_f64(&probe, METRIC_GFX_CLOCK), 2400);
+    CU_ASSERT_EQUAL(probe_u64(&probe, METRIC_PCIE_WIDTH), 4);
+    end();
+    begin(tree_xe_card); /* and so is that one, of the bridge */
+    tree_write(&tree, XE_BRIDGE "/current_link_speed", "2.5 GT/s PCIe\n");
+    tree_write(&tree, XE_BRIDGE "/current_link_width", "1\n");
+    look();
+    CU_ASSERT_EQUAL(probe_f64(&probe, METRIC_PCIE_SPEED), 2.5);
+    CU_ASSERT_EQUAL(probe_u64(&probe, METRIC_PCIE_WIDTH), 1);
     end();
 }
 

@@ -63,8 +63,10 @@ static void xe_tells_the_privileged_what_is_in_use(void)
     CU_ASSERT_STRING_EQUAL(probe.devices[0].driver_version, "drm 1.6");
     CU_ASSERT_EQUAL(probe.devices[0].pool, POOL_DISCRETE);
     xe_regions(5 * GIB, 0, 0); /* once it tells, zero is a number */
+    int asked = probe.fault.ioctls;
     probe_forward_ms(&probe, 100);
     probe_sample(&probe, 0);
+    CU_ASSERT_EQUAL(probe.fault.ioctls, asked + 2); /* how large, and what; no more */
     CU_ASSERT_EQUAL(probe_u64(&probe, METRIC_VRAM_USED), 5 * GIB);
     CU_ASSERT_EQUAL(probe_u64(&probe, METRIC_VRAM_VISIBLE_USED), 0);
     CU_ASSERT_EQUAL(probe_u64(&probe, METRIC_GTT_USED), 0);
