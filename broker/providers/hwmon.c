@@ -30,9 +30,10 @@ struct hwmon_rule {
         "fastPPT", "pkg"                                                                                                           \
     }
 /* Labels: amdgpu_pm.c (edge, junction, mem, sclk, mclk, vddgfx; power1 is PPT or slowPPT, power2 fastPPT), xe_hwmon.c (card is the
- * whole board, pkg the chip; vram is as hot as the hottest of vram_ch_N, each of which takes long to read). The limit is
- * power1_cap, or power1_max of i915 and xe; power1_crit is none, and neither is power1_rated_max, what the board is made for. Fans
- * have no labels: which of them turns differs from board to board. */
+ * whole board, pkg the chip). vram_ch_N are left alone: a read of each takes about a tenth of a second, and in public readings of
+ * Battlemage cards vram was as hot as the hottest of them. The limit is power1_cap, or power1_max of i915 and xe; power1_crit is
+ * none, and neither is power1_rated_max, what the board is made for. Fans have no labels: which of them turns differs from board
+ * to board. */
 static const struct hwmon_rule rules[HWMON_CHANNEL_COUNT] = {
     {HWMON_EDGE, "temp", 1e3, "input", NULL, {"edge", "pkg"}, 0, true, LIMIT_EDGE_CRITICAL, true},
     {HWMON_JUNCTION, "temp", 1e3, "input", NULL, {"junction", "hotspot"}, 0, false, LIMIT_JUNCTION_CRITICAL, true},

@@ -106,7 +106,7 @@ static int query_i915(struct io *io, int fd, struct intel_memory *out)
             add(&out->system_total, region.probed_size); /* what is left of it is always all of it */
         if (region.region.memory_class != I915_MEMORY_CLASS_DEVICE)
             continue;
-        /* Kernels before 6.0 know of no memory that the CPU cannot see, since they load on no card that has such. */
+        /* Older kernels know of no memory that the CPU cannot see, since they load on no card that has such (i915_drm.h). */
         bool tells_visible = region.probed_cpu_visible_size != 0;
         out->has_vram = true;
         add(&out->vram_total, region.probed_size);

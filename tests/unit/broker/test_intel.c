@@ -338,6 +338,7 @@ static void link_inside_the_card_is_not_the_cards(void)
     for (size_t i = 0; i < 3; i++) {
         begin(tree_xe_card);
         tree_write(&tree, "/sys/devices/pci0000:00/0000:00:05.0/0000:01:00.0/0000:02:00.0/vendor", "0x1b36\n"); /* QEMU's */
+        tree_write(&tree, "/sys/devices/pci0000:00/0000:00:05.0/vendor", "0x8086\n"); /* a port of the machine */
         move_card(places[i]);
         look();
         CU_ASSERT_FALSE(probe_known(&probe, METRIC_PCIE_SPEED));

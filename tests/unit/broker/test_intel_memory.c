@@ -248,7 +248,7 @@ static void memory_alone_is_unknown_where_the_node_is_refused(void)
     CU_ASSERT_EQUAL(probe_f64(&probe, METRIC_TEMPERATURE_EDGE), 61);
     end();
     begin(tree_i915_card);
-    node.error = EINVAL; /* kernels before 5.13 know no such query */
+    node.error = EINVAL; /* an old kernel knows no such query */
     look();
     CU_ASSERT_EQUAL(probe_reason(&probe, METRIC_VRAM_TOTAL), REASON_NOT_SUPPORTED);
     CU_ASSERT_EQUAL(probe_f64(&probe, METRIC_TEMPERATURE_EDGE), 55);
