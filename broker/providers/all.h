@@ -7,6 +7,7 @@
 extern const struct provider provider_system;
 extern const struct provider provider_drm;
 extern const struct provider provider_amdgpu;
+extern const struct provider provider_intel;
 extern const struct provider provider_processes;
 extern const struct provider provider_sim;
 

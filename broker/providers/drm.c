@@ -8,6 +8,7 @@
 #include "broker/providers/all.h"
 #include "broker/providers/display_set.h"
 #include "broker/providers/hwmon.h"
+#include "broker/providers/intel.h"
 #include "broker/providers/sleep_gate.h"
 #include "shm/text.h"
 
@@ -27,7 +28,7 @@ struct drm_state {
     bool dirty; /* limits became known */
 };
 
-static bool has_own_provider(const char *driver) { return strcmp(driver, "amdgpu") == 0; }
+static bool has_own_provider(const char *driver) { return strcmp(driver, "amdgpu") == 0 || intel_is_driver(driver); }
 
 static void *drm_open(struct provider_context *context, const struct pci_display *display)
 {

@@ -8,7 +8,7 @@
 enum { HWMON_MOST = 24 /* channels of a kind that are looked at */, LABEL_COUNT = 4 };
 
 /* Which labels mean what, the first label before the second. Drivers that label nothing have one sensor of a kind, and it is the
- * first one of the list: temp1 of radeon, nouveau and i915 is the chip itself. */
+ * first one of the list: temp1 of radeon, nouveau and i915, and in0 of i915, are the chip itself. */
 struct hwmon_rule {
     enum hwmon_channel channel;
     const char *kind;
@@ -16,7 +16,7 @@ struct hwmon_rule {
     const char *suffix, *other_suffix; /* the other one where the channel has no file of the first */
     const char *labels[LABEL_COUNT];
     int number;      /* the channel's, where it does not go by label */
-    bool unlabelled; /* KIND1 without a label will do */
+    bool unlabelled; /* the first of the kind without a label will do */
     enum device_limit limit;
     bool has_limit;
 };
@@ -30,8 +30,10 @@ struct hwmon_rule {
         "fastPPT", "pkg"                                                                                                           \
     }
 /* Labels: amdgpu_pm.c (edge, junction, mem, sclk, mclk, vddgfx; power1 is PPT or slowPPT, power2 fastPPT), xe_hwmon.c (card is the
- * whole board, pkg the chip; vram). The limit is power1_cap, or power1_max of i915 and xe; power1_crit is none, and neither is
- * power1_rated_max, what the board is made for. Fans have no labels: which of them turns differs from board to board. */
+ * whole board, pkg the chip). vram_ch_N are left alone: a read of each takes about a tenth of a second, and in public readings of
+ * Battlemage cards vram was as hot as the hottest of them. The limit is power1_cap, or power1_max of i915 and xe; power1_crit is
+ * none, and neither is power1_rated_max, what the board is made for. Fans have no labels: which of them turns differs from board
+ * to board. */
 static const struct hwmon_rule rules[HWMON_CHANNEL_COUNT] = {
     {HWMON_EDGE, "temp", 1e3, "input", NULL, {"edge", "pkg"}, 0, true, LIMIT_EDGE_CRITICAL, true},
     {HWMON_JUNCTION, "temp", 1e3, "input", NULL, {"junction", "hotspot"}, 0, false, LIMIT_JUNCTION_CRITICAL, true},
@@ -50,7 +52,7 @@ static const struct hwmon_rule rules[HWMON_CHANNEL_COUNT] = {
     {HWMON_DUTY, "pwm", 1, "", NULL, {NULL}, 1, false, 0, false},
     {HWMON_GFX_CLOCK, "freq", 1e6, "input", NULL, {"sclk"}, 0, true, 0, false},
     {HWMON_MEMORY_CLOCK, "freq", 1e6, "input", NULL, {"mclk"}, 0, false, 0, false},
-    {HWMON_VOLTAGE_GFX, "in", 1, "input", NULL, {"vddgfx"}, 0, false, 0, false},
+    {HWMON_VOLTAGE_GFX, "in", 1, "input", NULL, {"vddgfx", "pkg"}, 0, true, 0, false},
 };
 
 void hwmon_init(struct hwmon *hwmon, const char *device)
@@ -83,14 +85,16 @@ static bool take_hwmon(void *context, const char *name)
     return false;
 }
 
-/* Number of the channel of that kind with one of these labels, the first label before the second, or -1. in starts at 0, the
- * others at 1. */
+/* in starts at 0, the others at 1. */
+static int first_number(const char *kind) { return strcmp(kind, "in") == 0 ? 0 : 1; }
+
+/* Number of the channel of that kind with one of these labels, the first label before the second, or -1. */
 static int labelled_number(struct io *io, const char *folder, const char *kind, const char *const *labels, int label_count,
                            bool *refused, int *rank_found)
 {
     char path[448], text[64];
     int best = -1, best_rank = label_count;
-    for (int n = strcmp(kind, "in") == 0 ? 0 : 1; n <= HWMON_MOST && best_rank > 0; n++) {
+    for (int n = first_number(kind); n <= HWMON_MOST && best_rank > 0; n++) {
         (void)snprintf(path, sizeof path, "%.319s/%.8s%d_label", folder, kind, n);
         long got = io_read_text(io, path, text, sizeof text);
         *refused = *refused || (got < 0 && got != -ENOENT && got != -ENODATA);
@@ -144,8 +148,9 @@ static int rule_number(struct io *io, const char *folder, const struct hwmon_rul
     }
     if (labelled || !rule->unlabelled)
         return -1;
-    (void)snprintf(path, 448, "%.319s/%.8s1_label", folder, rule->kind);
-    return !io_exists(io, path) && channel_path(io, folder, rule, 1, path) ? 1 : -1;
+    int number = first_number(rule->kind);
+    (void)snprintf(path, 448, "%.319s/%.8s%d_label", folder, rule->kind, number);
+    return !io_exists(io, path) && channel_path(io, folder, rule, number, path) ? number : -1;
 }
 
 static void read_limit(struct hwmon *hwmon, struct io *io, const struct hwmon_rule *rule, int number)

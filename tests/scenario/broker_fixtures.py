@@ -6,6 +6,7 @@ from harness import wait_for
 from segment import Segment
 
 COUNTERS_AND_BITS = {"quality", "throttle", "throttle_raw"}
+FROM_PROC = {"gfx_busy", "process_count", "process_vram"}  # of processes, which no dump of a card has
 
 
 class Fixtures(harness.Scenario):
@@ -75,12 +76,30 @@ class Fixtures(harness.Scenario):
         self.assert_values(facts, values, {"temperature_edge": 27.0, "pcie_speed": 8.0, "pcie_width": 1},
                            may_know={"fan_percent", "gfx_clock"})
 
+    def test_a380(self):
+        facts, values = self.read("intel/a380-i915")
+        self.assertEqual((facts["id"], facts["driver"], facts["arch"], facts["pool"]), ("0000:0b:00.0", "i915", "xe-hpg", "discrete"))
+        self.assert_values(facts, values, {
+            "gfx_clock": 600.0, "temperature_edge": 55.0, "power_cap": 55.0, "energy": 25637.161804, "fan_rpm": 0.0,
+            "voltage_gfx": 603.0, "throttle": 0, "throttle_raw": 0}, may_know=FROM_PROC)
+        self.assertIsNone(values["power_now"])  # the dump's counter stands still
+        self.assertIsNone(values["pcie_width"])  # the endpoint's x1 is not the card's
+
+    def test_b580(self):
+        facts, values = self.read("intel/b580-6.16")
+        self.assertEqual((facts["id"], facts["driver"], facts["arch"], facts["pool"]), ("0000:0b:00.0", "xe", "xe2-hpg", "discrete"))
+        self.assert_values(facts, values, {
+            "gfx_clock": 400.0, "media_clock": 0.0, "temperature_edge": 46.0, "temperature_memory": 48.0, "energy": 29523.753173,
+            "fan_rpm": 418.0, "throttle": 0, "throttle_raw": 0}, may_know=FROM_PROC)
+        self.assertIsNone(values["power_cap"])  # power1_crit is none
+
     def test_several_dumps_are_one_machine_ordered_by_id(self):
-        root = self.fixture_root("amd/rx6900xt", "amd/hd7870", "amd/strixpoint", "nvidia/rtx4080")
+        root = self.fixture_root("amd/rx6900xt", "amd/hd7870", "amd/strixpoint", "nvidia/rtx4080", "intel/a380-i915",
+                                 "intel/b580-6.16")
         self.start_broker("--root", str(root), "--period", "50")
         segment = Segment(self.run_dir / "t" / "telemetry")
         ids = [d["id"] for d in segment.devices()]
-        self.assertEqual(len(ids), 4)
+        self.assertEqual(len(ids), 6)
         self.assertEqual(ids, sorted(ids))
 
 

@@ -81,7 +81,11 @@ static int fault_readlink(struct io *io, const char *path, char *out, size_t siz
 
 static int fault_ioctl(struct io *io, int fd, unsigned long request, void *argument)
 {
-    of(io)->ioctls++;
+    struct fault_io *fault = of(io);
+    const char *path = fd >= 0 && fd < FAULT_FDS ? fault->paths[fd] : "";
+    fault->ioctls++;
+    if (fault->ioctl.match && strstr(path, fault->ioctl.match))
+        return fault->ioctl.answer(fault->ioctl.context, request, argument);
     return of(io)->base.operations->ioctl(&of(io)->base, fd, request, argument);
 }
 

@@ -18,6 +18,13 @@ struct fault_rule {
     int count;
 };
 
+/* Answers requests to files whose path contains `match`: >= 0 or -errno. */
+struct fault_ioctl {
+    const char *match;
+    int (*answer)(void *context, unsigned long request, void *argument);
+    void *context;
+};
+
 struct fault_io {
     struct io io;   /* hand this one out */
     struct io base; /* the real thing below the root */
@@ -27,6 +34,7 @@ struct fault_io {
     int traced;
     uint64_t now;
     int ioctls;
+    struct fault_ioctl ioctl; /* none unless match is set */
 };
 
 void fault_io_init(struct fault_io *fault, const char *root);

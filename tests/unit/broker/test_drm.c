@@ -102,7 +102,7 @@ static void labels_and_not_numbers_name_a_sensor(void)
     static const char *const files[][2] = {{"temp2_label", "pkg\n"},   {"temp2_input", "48000\n"}, {"temp2_crit", "100000\n"},
                                            {"temp3_label", "vram\n"},  {"temp3_input", "54000\n"}, {"temp6_label", "vram_ch_0\n"},
                                            {"temp6_input", "56000\n"}, {"power2_label", "pkg\n"},  {"power2_cap", "190000000\n"},
-                                           {"fan1_input", "1350\n"},   {"in0_label", "pkg\n"},     {"in0_input", "900\n"}};
+                                           {"fan1_input", "1350\n"},   {"in0_label", "card\n"},    {"in0_input", "900\n"}};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         char path[256];
         (void)snprintf(path, sizeof path, "%s%s", folder, files[i][0]);
@@ -115,7 +115,7 @@ static void labels_and_not_numbers_name_a_sensor(void)
     CU_ASSERT_EQUAL(probe_f64(&probe, METRIC_POWER_CAP), 190);
     CU_ASSERT_EQUAL(probe_f64(&probe, METRIC_FAN_RPM), 1350);
     CU_ASSERT_FALSE(probe_known(&probe, METRIC_POWER_NOW));
-    CU_ASSERT_FALSE(probe_known(&probe, METRIC_VOLTAGE_GFX)); /* not called vddgfx */
+    CU_ASSERT_FALSE(probe_known(&probe, METRIC_VOLTAGE_GFX)); /* not the chip's */
     CU_ASSERT_EQUAL(probe_discover(&probe), 1);
     CU_ASSERT_EQUAL(probe.devices[0].limits[LIMIT_EDGE_CRITICAL], 100);
     end();

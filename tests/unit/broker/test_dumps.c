@@ -1,10 +1,8 @@
 /* Dumps of real machines, against values read off their files by hand. Skipped where the dumps are not. */
 #include <errno.h>
-#include <math.h>
 
-#include "probe.h"
+#include "expect.h"
 #include "tests/unit/check.h"
-#include "tree.h"
 
 static struct tree tree;
 static struct probe probe;
@@ -12,14 +10,9 @@ static struct probe probe;
 /* Samples once with that provider; false without the dump. */
 static bool sampled(const char *dump, const char *provider)
 {
-    tree_make(&tree);
-    if (!tree_from_dump(&tree, dump)) {
-        tree_remove(&tree);
+    if (!expect_dump(&tree, &probe, dump, provider))
         return false;
-    }
-    CU_ASSERT_EQUAL_FATAL(probe_start(&probe, provider, tree.root), 0);
     CU_ASSERT_EQUAL_FATAL(probe.count, 1);
-    probe_sample(&probe, 0);
     CU_ASSERT_EQUAL(probe.result, 0);
     return true;
 }
@@ -31,36 +24,7 @@ static void done(void)
     tree_remove(&tree);
 }
 
-struct expected {
-    int metric;
-    double value;
-};
-
-/* These are known with these values, and nothing else is known. */
-static void expect_exactly(const struct expected *expected, size_t count)
-{
-    int table_count;
-    const struct metric_info *table = metrics_table(false, &table_count);
-    for (int metric = 0; metric < table_count; metric++) {
-        const struct expected *found = NULL;
-        for (size_t i = 0; i < count && !found; i++)
-            found = expected[i].metric == metric ? &expected[i] : NULL;
-        double value = metrics_as_double(&table[metric], probe.sample.values[metric]);
-        bool good = found ? probe_known(&probe, metric) && fabs(value - found->value) < 1e-6 : !probe_known(&probe, metric);
-        if (!good)
-            printf("%s: %s %.17g, expected %s %.17g\n", table[metric].name, probe_known(&probe, metric) ? "known" : "unknown",
-                   value, found ? "known" : "unknown", found ? found->value : 0);
-        CU_ASSERT_TRUE(good);
-        /* What it takes two looks for is not sampled yet. */
-        CU_ASSERT(found || probe_reason(&probe, metric) == REASON_NOT_SUPPORTED ||
-                  probe_reason(&probe, metric) == REASON_NOT_SAMPLED);
-    }
-}
-#define EXPECT(...)                                                                                                                \
-    do {                                                                                                                           \
-        const struct expected list[] = {__VA_ARGS__};                                                                              \
-        expect_exactly(list, sizeof list / sizeof list[0]);                                                                        \
-    } while (0)
+#define EXPECT(...) EXPECT_EXACTLY(&probe, __VA_ARGS__)
 
 static void strixpoint(void)
 {

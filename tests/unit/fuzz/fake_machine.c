@@ -113,6 +113,10 @@ static int fake_list(struct io *io, const char *path, bool (*each)(void *context
                    {"/sys/class/drm", {"card0", "renderD128"}},
                    {DEVICE "/drm", {"card0", "renderD128"}},
                    {DEVICE "/hwmon", {"hwmon3"}},
+                   {"/sys/bus/pci/devices/" DEVICE, {"tile0", "tile1"}},
+                   {"/tile0", {"gt0", "gt1"}},
+                   {"/tile1", {"gt2"}},
+                   {"/card0/gt", {"gt0", "gt1"}},
                    {"/proc", {"1", "700", "701", "self"}},
                    {"/proc/700/fd", {"0", "7", "9"}},
                    {"/proc/701/fd", {"7"}},
@@ -139,10 +143,37 @@ static int fake_readlink(struct io *io, const char *path, char *out, size_t size
     return hash(machine, path) % 11 == 0 ? -ENOENT : -EINVAL;
 }
 
+/* Bytes of the input for an answer of a driver, its first word a small number, since that is a count. */
+static void answer(const struct fake_machine *machine, uint64_t to, size_t size)
+{
+    uint8_t *out = (uint8_t *)(uintptr_t)to; /* NOLINT(performance-no-int-to-ptr): it is how the kernel is told */
+    size_t from = byte_at(machine, 3) * 8u;
+    for (size_t i = 0; i < size; i++)
+        out[i] = i < 4 ? 0 : byte_at(machine, from + i);
+    if (size > 0)
+        out[0] = byte_at(machine, from) % 20;
+}
+
+/* DRM_IOCTL_XE_DEVICE_QUERY and DRM_IOCTL_I915_QUERY (xe_drm.h, i915_drm.h), which hold a place for the answer and its size. */
 static int fake_ioctl(struct io *io, int fd, unsigned long request, void *argument)
 {
-    (void)io, (void)fd, (void)request, (void)argument;
-    return -ENOTTY;
+    const struct fake_machine *machine = of(io);
+    uint64_t words[5];
+    (void)fd;
+    if (byte_at(machine, 5) % 8 == 0 || (request != 0xc0286440UL && request != 0xc0106479UL))
+        return -ENOTTY;
+    memcpy(words, argument, request == 0xc0286440UL ? 40 : 16);
+    if (request == 0xc0106479UL) {
+        argument = (void *)(uintptr_t)words[1]; /* NOLINT(performance-no-int-to-ptr): the item */
+        memcpy(words, argument, 24);
+    }
+    uint32_t size = (uint32_t)(request == 0xc0286440UL ? words[1] >> 32 : words[1]);
+    if (size > 0)
+        answer(machine, words[2], size);
+    else if (request == 0xc0286440UL)
+        words[1] |= (uint64_t)(byte_at(machine, 7) % 20 * 88 + 8) << 32;
+    memcpy(argument, words, 24);
+    return 0;
 }
 
 static int fake_stat_fs(struct io *io, const char *path, uint64_t *total, uint64_t *free_bytes)
