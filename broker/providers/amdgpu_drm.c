@@ -11,7 +11,7 @@
 #include "shm/text.h"
 
 /* Not in the header of libdrm 2.4.114. */
-enum { VRAM_TYPE_LPDDR4 = 11, VRAM_TYPE_LPDDR5 = 12, FAMILY_GC_11_0_1 = 148 };
+enum { VRAM_TYPE_LPDDR4 = 11, VRAM_TYPE_LPDDR5 = 12, VRAM_TYPE_HBM3E = 13, FAMILY_GC_11_0_1 = 148 };
 
 static const char *memory_type(uint32_t type)
 {
@@ -25,6 +25,7 @@ static const char *memory_type(uint32_t type)
     case AMDGPU_VRAM_TYPE_GDDR5: return "GDDR5";
     case AMDGPU_VRAM_TYPE_GDDR6: return "GDDR6";
     case AMDGPU_VRAM_TYPE_HBM: return "HBM";
+    case VRAM_TYPE_HBM3E: return "HBM3E";
     case VRAM_TYPE_LPDDR4: return "LPDDR4";
     case VRAM_TYPE_LPDDR5: return "LPDDR5";
     default: return "";
