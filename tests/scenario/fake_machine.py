@@ -77,7 +77,8 @@ class Machine:
         place.mkdir(parents=True)
         (place / "dev").write_text("226:%d\n" % minor)
         (place / "uevent").write_text("MAJOR=226\nMINOR=%d\nDEVNAME=dri/%s\nDEVTYPE=drm_minor\n" % (minor, name))
-        (place / "device").symlink_to(os.path.relpath(device, place))
+        # A link of sysfs always ends in the name of what it leads to.
+        (place / "device").symlink_to(os.path.join(os.path.relpath(device.parent, place), device.name))
         (place / "subsystem").symlink_to(os.path.relpath(self.root / "sys/class/drm", place))
         self._link("sys/class/drm/" + name, place)
         self._link("sys/dev/char/226:%d" % minor, place)
@@ -93,10 +94,11 @@ class Machine:
         self.gpus.append(gpu)
         (self.root / "sys/bus" / bus / "drivers" / driver).mkdir(parents=True, exist_ok=True)
         self._link("sys/bus/%s/devices/%s" % (bus, name), folder)
-        (folder / "driver").symlink_to(os.path.relpath(self.root / "sys/bus" / bus / "drivers" / driver, folder))
+        if not platform:  # partitions are not bound to a driver (amdgpu_xcp_drv.c)
+            (folder / "driver").symlink_to(os.path.relpath(self.root / "sys/bus" / bus / "drivers" / driver, folder))
         (folder / "subsystem").symlink_to(os.path.relpath(self.root / "sys/bus" / bus, folder))
         if platform:
-            content = {"uevent": "DRIVER=%s\nMODALIAS=platform:%s\n" % (driver, name)}
+            content = {"uevent": "MODALIAS=platform:%s\n" % name.split(".")[0]}
         else:
             content = dict(COMMON, device="0x%04x\n" % device, revision="0x%02x\n" % revision,
                            uevent="DRIVER=%s\nPCI_CLASS=30000\nPCI_ID=1002:%04X\nPCI_SUBSYS_ID=1EAE:7901\nPCI_SLOT_NAME=%s\n"
