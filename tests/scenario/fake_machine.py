@@ -108,8 +108,12 @@ class Machine:
         for file, text in content.items():
             gpu.write(file, text)
         if hwmon:
+            place = folder / ("hwmon/hwmon%d" % gpu.index)
             gpu.write("hwmon/hwmon%d/name" % gpu.index, driver + "\n")
-            self._link("sys/class/hwmon/hwmon%d" % gpu.index, folder / ("hwmon/hwmon%d" % gpu.index))
+            (place / "uevent").touch()
+            (place / "device").symlink_to(os.path.join("../../..", name))
+            (place / "subsystem").symlink_to(os.path.relpath(self.root / "sys/class/hwmon", place))
+            self._link("sys/class/hwmon/hwmon%d" % gpu.index, place)
         self._node(folder, "card%d" % card, card)
         self._node(folder, "renderD%d" % render, render)
         gpu.facts[:0] = ["info device 0x%x" % device, "info revision 0x%x" % revision]
