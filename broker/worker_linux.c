@@ -17,6 +17,9 @@
 
 /* Samples wait this long for those of the next devices. */
 static const uint64_t burst_ns = 5000000;
+/* A device of which a provider knows nothing is asked so often, and not each tick; the broker keeps such a sample for at least two
+ * seconds. */
+static const uint64_t silence_ns = 1200000000;
 
 struct worker {
     const struct provider *provider;
@@ -28,6 +31,7 @@ struct worker {
     struct worker_progress *progress;
     struct message_sample outbox[PROVIDER_MAX_DEVICES];
     int outbox_count;
+    uint64_t silent_ns[PROVIDER_MAX_DEVICES]; /* when it was last asked and had nothing to say; 0 = it had, or was not asked */
     char message[sizeof((struct provider_context *)0)->message];
 };
 
@@ -90,8 +94,10 @@ static void discover_devices(struct worker *worker, bool first)
     bool same = count == worker->device_count && memcmp(found, worker->devices, (size_t)count * sizeof found[0]) == 0;
     memcpy(worker->devices, found, (size_t)count * sizeof found[0]);
     worker->device_count = count;
-    if (first || !same)
-        send_devices(worker);
+    if (!first && same)
+        return;
+    memset(worker->silent_ns, 0, sizeof worker->silent_ns);
+    send_devices(worker);
 }
 
 static void discover_host(struct worker *worker, bool first)
@@ -150,6 +156,18 @@ static void send_processes(struct worker *worker, uint64_t tick, int device)
         worker_send(&message);
 }
 
+/* Nothing known, and for no reason but that this is not the provider for it. */
+static bool is_silent(const struct message_sample *message)
+{
+    const struct sample *sample = &message->sample;
+    if (message->gone || sample->state != DEVICE_OK || sample->valid[0] || sample->valid[1])
+        return false;
+    for (int i = 0; i < METRIC_COUNT; i++)
+        if (sample->reasons[i] != REASON_NOT_SUPPORTED)
+            return false;
+    return true;
+}
+
 static void sample_one(struct worker *worker, uint64_t tick, int device, bool last)
 {
     struct message_sample *message = &worker->outbox[worker->outbox_count++];
@@ -167,12 +185,32 @@ static void sample_one(struct worker *worker, uint64_t tick, int device, bool la
     }
     uint64_t now = clock_mono_ns();
     message->sample.cost_ns = now - start;
+    if (device >= 0)
+        worker->silent_ns[device] = is_silent(message) ? start : 0;
     if (last || worker->outbox_count == PROVIDER_MAX_DEVICES || now - worker->flushed_ns > burst_ns) {
         if (last)
             progress(worker, PROGRESS_IDLE);
         flush(worker);
         worker->flushed_ns = now;
     }
+}
+
+static bool is_due(const struct worker *worker, int device, uint64_t now_ns)
+{
+    return worker->silent_ns[device] == 0 || now_ns - worker->silent_ns[device] >= silence_ns;
+}
+
+/* False where there was none to ask. */
+static bool sample_devices(struct worker *worker, uint64_t tick)
+{
+    int due[PROVIDER_MAX_DEVICES], count = 0;
+    uint64_t now_ns = clock_mono_ns();
+    for (int i = 0; i < worker->device_count; i++)
+        if (is_due(worker, i, now_ns))
+            due[count++] = i;
+    for (int i = 0; i < count; i++)
+        sample_one(worker, tick, due[i], i + 1 == count);
+    return count > 0;
 }
 
 static uint64_t cpu_time_ns(void)
@@ -198,9 +236,7 @@ static void serve_tick(struct worker *worker, const struct message_tick *tick)
     }
     if (worker->provider->host)
         sample_one(worker, tick->tick, PROVIDER_HOST_DEVICE, true);
-    for (int i = 0; i < worker->device_count; i++)
-        sample_one(worker, tick->tick, i, i + 1 == worker->device_count);
-    if (worker->provider->host || worker->device_count > 0)
+    if (worker->provider->host || sample_devices(worker, tick->tick))
         return;
     progress(worker, PROGRESS_IDLE);
     struct message_done done = {.type = MESSAGE_DONE, .tick = tick->tick, .cpu_ns = cpu_time_ns()};

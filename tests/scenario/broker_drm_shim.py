@@ -3,6 +3,7 @@ devices that are pulled, sleep or hang."""
 import errno
 import os
 import signal
+import time
 import unittest
 
 import fake_machine
@@ -139,6 +140,21 @@ class Shim(harness.Scenario):
         wait_for(lambda: self.segment().device(0)["state"] == "hung", 20, what="hung")
         self.assert_ticks_on(1, 40)
         self.assertEqual(self.segment().device(1)["state"], "ok")
+
+    def test_a_device_of_which_nobody_knows_a_thing_does_not_grow_stale(self):
+        self.navi()
+        env = self.machine.env(self.env)
+        for period in (50, 1000):
+            broker = self.start_broker("--period", str(period), "--no-provider", "amdgpu", "--no-provider", "processes", env=env)
+            wait_for(lambda: self.segment().state == "live" and self.segment().device_count == 1, what="device")
+            wait_for(lambda: self.segment().device(0)["reasons"]["gfx_busy"] == "not supported", 20, what="sample")
+            since, seen = self.segment().tick, []
+            while self.segment().tick < since + 5000 // period:
+                seen.append(self.segment().device(0)["reasons"]["gfx_busy"])
+                time.sleep(0.05)
+            # A machine under load may be late now and then.
+            self.assertGreater(seen.count("not supported"), 0.8 * len(seen), seen)
+            broker.stop()
 
     def test_a_file_that_fails_once_is_known_again_at_the_next_read(self):
         self.navi()
