@@ -198,15 +198,12 @@ void amdgpu_drm_fill(struct amdgpu_device *device, struct io *io, struct sample 
         answered = answered || !error;
         if (error)
             drm->ask_ns[i] = sample->mono_ns + ask_again_ns;
-        if (drm->node < 0) { /* not to be opened: nothing else can be asked, either */
+        drm->refused = drm->node < 0 && error == -EACCES;
+        if (drm->node < 0) /* not to be opened: nothing else can be asked, either */
             drm->retry_ns = sample->mono_ns + ask_again_ns;
-            drm->refused = error == -EACCES;
-        }
     }
     if (!answered)
         amdgpu_drm_close(device, io);
-    else
-        drm->refused = false;
     if (drm->refused)
         note_refusal(sample);
 }

@@ -68,6 +68,10 @@ static void run(void)
     probe_prepare(&probe, "amdgpu", tree.root);
     fault_io_hide_root(&probe.fault);
     probe.fault.ioctl = (struct fault_ioctl){.match = "/dev/dri/renderD128", .answer = answer};
+    /* The first to open the node is libdrm, which would ask the file itself and not the table. */
+    struct fault_rule *libdrm = fault_io_rule(&probe.fault, "/dev/dri/renderD128", EACCES);
+    libdrm->at_open = true;
+    libdrm->last = 1;
     CU_ASSERT_EQUAL_FATAL(probe_run(&probe), 0);
     CU_ASSERT_EQUAL_FATAL(probe.count, 1);
 }
@@ -186,6 +190,20 @@ static void each_answer_fails_alone(void)
         }
 }
 
+/* As the voltage is in GFXOFF, and a clock that stands still. */
+static void what_is_switched_off_is_unknown_without_a_doubt(void)
+{
+    begin();
+    hide_sensors();
+    card.sensors[AMDGPU_INFO_SENSOR_VDDGFX] = card.sensors[AMDGPU_INFO_SENSOR_GFX_SCLK] = 0;
+    run();
+    probe_sample(&probe, 0);
+    CU_ASSERT_EQUAL(probe_reason(&probe, METRIC_VOLTAGE_GFX), REASON_NOT_SUPPORTED);
+    CU_ASSERT_EQUAL(probe_reason(&probe, METRIC_GFX_CLOCK), REASON_NOT_SUPPORTED);
+    CU_ASSERT_EQUAL(probe_u64(&probe, METRIC_QUALITY), 0);
+    end();
+}
+
 static void degrees_below_zero_are_degrees(void)
 {
     begin();
@@ -278,12 +296,14 @@ static void a_node_that_may_not_be_opened_is_tried_once_a_minute(void)
 {
     begin();
     hide_memory();
+    hide_sensors();
     run();
     struct fault_rule *rule = fault_io_rule(&probe.fault, "/dev/dri/renderD128", EACCES);
     rule->at_open = true;
     probe_sample(&probe, 0);
     CU_ASSERT_EQUAL(probe_reason(&probe, METRIC_VRAM_USED), REASON_NO_PERMISSION);
     int opens = node_opens();
+    CU_ASSERT_EQUAL(opens, 2); /* libdrm's and one for all questions */
     for (int i = 0; i < 50; i++) {
         probe_forward_ms(&probe, 1000);
         probe_sample(&probe, 0);
@@ -366,7 +386,8 @@ static void below_a_root_no_node_is_opened(void)
     end();
 }
 
-TESTS({"a_card_whose_files_say_all_is_not_asked", a_card_whose_files_say_all_is_not_asked},
+TESTS({"what_is_switched_off_is_unknown_without_a_doubt", what_is_switched_off_is_unknown_without_a_doubt},
+      {"a_card_whose_files_say_all_is_not_asked", a_card_whose_files_say_all_is_not_asked},
       {"sensors_without_files_are_asked_of_the_driver", sensors_without_files_are_asked_of_the_driver},
       {"an_average_that_may_be_power_now_is_not_shown", an_average_that_may_be_power_now_is_not_shown},
       {"each_answer_fails_alone", each_answer_fails_alone}, {"degrees_below_zero_are_degrees", degrees_below_zero_are_degrees},
