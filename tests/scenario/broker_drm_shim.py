@@ -3,6 +3,7 @@ devices that are pulled, sleep or hang."""
 import errno
 import os
 import signal
+import subprocess
 import time
 import unittest
 
@@ -49,6 +50,39 @@ class Shim(harness.Scenario):
     def assert_ticks_on(self, device, ticks=10):
         since = self.segment().snapshot(device)["mono_ns"]
         wait_for(lambda: self.segment().snapshot(device)["mono_ns"] > since + ticks * 50e6, 20, what="ticks of device %d" % device)
+
+    def libdrm(self):
+        """What the real libdrm finds: the words of each line of drm_list_tool, sorted."""
+        out = subprocess.run([str(harness.BIN / "tests/drm_list_tool")], env=self.machine.env(self.env), capture_output=True, text=True,
+                             timeout=30)
+        self.assertEqual((out.returncode, out.stderr), (0, ""))
+        return sorted(line.split(maxsplit=3) for line in out.stdout.splitlines())
+
+    def test_libdrm_tells_two_cards_apart_and_misses_one_that_is_pulled(self):
+        self.navi()
+        other = self.machine.gpu("0000:c5:00.0", render=129, card=2, device=0x1586, revision=0xc1,
+                                 facts=[*STRIX, *memory_facts((GIB // 2, 0), (GIB // 2, 0), (24 * GIB, 0))])
+        lines = self.libdrm()
+        self.assertEqual([w[1:4] for w in lines if w[0] == "device"],
+                         [["0000:03:00.0", "/dev/dri/card1", "/dev/dri/renderD128"], ["0000:c5:00.0", "/dev/dri/card2", "/dev/dri/renderD129"]])
+        self.assertEqual(sorted(w[2] for w in lines if w[0] == "amdgpu"), ["0", "1"])  # two handles
+        self.assertEqual([w[1:] for w in lines if w[0] == "memory"], [["renderD128", str(16 * GIB), str(32 * GIB)],
+                                                                      ["renderD129", str(GIB // 2), str(24 * GIB)]])
+        other.plug(False)
+        self.assertEqual([w[1] for w in self.libdrm() if w[0] == "device"], ["0000:03:00.0"])
+
+    def test_libdrm_asks_intel_cards_for_their_memory(self):
+        self.machine.gpu("0000:04:00.0", driver="i915", render=130, card=3, device=0x56a5,
+                         facts=["region 0 0 %d %d 0 0" % (32 * GIB, 31 * GIB), "region 1 0 %d %d %d 0" % (6 * GIB, 5 * GIB, 6 * GIB)])
+        self.machine.gpu("0000:05:00.0", driver="xe", render=131, card=4, device=0xe20b,
+                         facts=["region 0 0 %d %d 0 0" % (32 * GIB, 30 * GIB), "region 1 1 %d %d 0 0" % (12 * GIB, 5 * GIB)])
+        self.machine.gpu("0000:06:00.0", driver="i915", render=132, card=5, device=0x9b41)
+        lines = self.libdrm()
+        self.assertEqual([w[1:] for w in lines if w[0] == "driver"], [["renderD130", "i915"], ["renderD131", "xe"], ["renderD132", "i915"]])
+        self.assertEqual([w[1:] for w in lines if w[0] == "region"],
+                         [["renderD130", "0", "0 %d %d" % (32 * GIB, GIB)], ["renderD130", "1", "0 %d %d" % (6 * GIB, GIB)],
+                          ["renderD131", "0", "0 %d %d" % (32 * GIB, 2 * GIB)], ["renderD131", "1", "1 %d %d" % (12 * GIB, 7 * GIB)],
+                          ["renderD132", "none", "-22"]])
 
     def test_the_driver_tells_names_kinds_and_units(self):
         self.navi()
