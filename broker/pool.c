@@ -27,6 +27,7 @@ static const uint64_t backoff_hung_ns = 1000 * MS;
 static const uint64_t healthy_ns = 10000 * MS;
 static const uint64_t abandoned_after_ns = 1000 * MS;
 static const uint64_t discovery_interval_ns = 3000 * MS;
+static const uint64_t rest_limit_ms = 2000;
 
 static struct pool_worker *free_worker(struct pool *pool)
 {
@@ -105,6 +106,7 @@ static void start_worker(struct pool *pool, struct pool_worker *worker, uint64_t
     worker->state = WORKER_STARTING;
     worker->started_ns = worker->busy_ns = worker->discovery_ns = now_ns;
     worker->device_count = worker->pending_count = 0;
+    worker->rest_ns = 0;
     worker->absent = false;
     pool->alive++;
 }
@@ -241,6 +243,8 @@ void pool_tick(struct pool *pool, uint64_t tick, uint64_t period_ns)
         if (worker->state != WORKER_IDLE)
             continue;
         message.discover = now_ns - worker->discovery_ns >= discovery_interval_ns;
+        if (now_ns < worker->rest_ns && !message.discover)
+            continue; /* to wake it up would cost more than most of the others' reading */
         if (send(worker->socket, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof message)
             continue; /* its end shows at the next receive */
         worker->state = WORKER_BUSY;
@@ -360,6 +364,7 @@ static bool take(struct pool *pool, struct pool_worker *worker, union message *m
     case MESSAGE_SAMPLE: return take_sample(pool, worker, &message->sample);
     case MESSAGE_DONE:
         worker->cpu_ns = message->done.cpu_ns;
+        worker->rest_ns = clock_mono_ns() + (message->done.rest_ms < rest_limit_ms ? message->done.rest_ms : rest_limit_ms) * MS;
         if (worker->state == WORKER_BUSY)
             worker->state = WORKER_IDLE;
         return true;

@@ -30,6 +30,7 @@ struct pool_worker {
     uint64_t backoff_ns;
     uint64_t cpu_ns;       /* last reported */
     uint64_t discovery_ns; /* when it last was asked to look for devices */
+    uint64_t rest_ns;      /* until then it has nothing to say */
     uint64_t tick;
     const struct worker_progress *progress;
     bool listed; /* its first list is in, or it is absent */

@@ -195,22 +195,27 @@ static void sample_one(struct worker *worker, uint64_t tick, int device, bool la
     }
 }
 
-static bool is_due(const struct worker *worker, int device, uint64_t now_ns)
+/* How long there is nothing to ask of a device. */
+static uint64_t silent_for(const struct worker *worker, int device, uint64_t now_ns)
 {
-    return worker->silent_ns[device] == 0 || now_ns - worker->silent_ns[device] >= silence_ns;
+    uint64_t age_ns = now_ns - worker->silent_ns[device];
+    return worker->silent_ns[device] == 0 || age_ns >= silence_ns ? 0 : silence_ns - age_ns;
 }
 
-/* False where there was none to ask. */
-static bool sample_devices(struct worker *worker, uint64_t tick)
+/* 0, or how long there is nothing to ask of any device. */
+static uint64_t sample_devices(struct worker *worker, uint64_t tick)
 {
     int due[PROVIDER_MAX_DEVICES], count = 0;
-    uint64_t now_ns = clock_mono_ns();
-    for (int i = 0; i < worker->device_count; i++)
-        if (is_due(worker, i, now_ns))
+    uint64_t now_ns = clock_mono_ns(), rest_ns = silence_ns;
+    for (int i = 0; i < worker->device_count; i++) {
+        uint64_t silent_ns = silent_for(worker, i, now_ns);
+        if (silent_ns == 0)
             due[count++] = i;
+        rest_ns = silent_ns < rest_ns ? silent_ns : rest_ns;
+    }
     for (int i = 0; i < count; i++)
         sample_one(worker, tick, due[i], i + 1 == count);
-    return count > 0;
+    return count > 0 ? 0 : rest_ns;
 }
 
 static uint64_t cpu_time_ns(void)
@@ -234,12 +239,16 @@ static void serve_tick(struct worker *worker, const struct message_tick *tick)
         discover(worker, false);
         worker->cpu_ns = cpu_time_ns();
     }
-    if (worker->provider->host)
+    if (worker->provider->host) {
         sample_one(worker, tick->tick, PROVIDER_HOST_DEVICE, true);
-    if (worker->provider->host || sample_devices(worker, tick->tick))
+        return;
+    }
+    uint64_t rest_ns = sample_devices(worker, tick->tick);
+    if (rest_ns == 0)
         return;
     progress(worker, PROGRESS_IDLE);
-    struct message_done done = {.type = MESSAGE_DONE, .tick = tick->tick, .cpu_ns = cpu_time_ns()};
+    struct message_done done = {
+        .type = MESSAGE_DONE, .rest_ms = (uint32_t)(rest_ns / 1000000), .tick = tick->tick, .cpu_ns = cpu_time_ns()};
     worker_send(&done);
 }
 
