@@ -34,6 +34,11 @@ def cpu_ns(pid):
         return int(f.read().split()[0])
 
 
+def name_of(pid):
+    with open("/proc/%d/comm" % pid) as f:
+        return f.read().strip()
+
+
 def open_files(pid, root):
     """Regular files below /proc and /sys (or the root given) that a worker keeps open."""
     files = []
@@ -69,12 +74,14 @@ def measure(binary, period, seconds, root):
             workers = children(broker.pid)
             files = [f for w in workers for f in open_files(w, root)]
             segment = os.path.join(folder, "bench", "telemetry")
-            before, tick = sum(map(cpu_ns, workers + [broker.pid])), Segment(segment).tick
+            everybody = [broker.pid] + workers
+            before, tick = [cpu_ns(p) for p in everybody], Segment(segment).tick
             floor = int(subprocess.run([str(binary / "bench/pread_floor"), str(period), str(seconds), *files], check=True,
                                        capture_output=True, text=True).stdout)
-            cost = (sum(map(cpu_ns, workers + [broker.pid])) - before) / (Segment(segment).tick - tick)
+            ticks = Segment(segment).tick - tick
+            costs = {name_of(p): (cpu_ns(p) - b) / ticks for p, b in zip(everybody, before)}
             memory = [private_kb(p) for p in [broker.pid] + workers]
-            return cost, floor, len(files), len(workers), memory
+            return costs, floor, len(files), len(workers), memory
         finally:
             broker.terminate()
             broker.wait()
@@ -99,9 +106,11 @@ def eight_gpus(folder):
 
 def report(binary, seconds, root, what):
     for period in (1000, 100):
-        cost, floor, files, workers, memory = measure(binary, period, max(seconds, 4 * period // 1000), root)
+        costs, floor, files, workers, memory = measure(binary, period, max(seconds, 4 * period // 1000), root)
+        cost = sum(costs.values())
         print("%stick at %4d ms: broker and %d workers / bare pread of the same %d files %6.2f  (%.0f us / %.0f us)  target <= 1.5"
               % (what, period, workers, files, cost / floor, cost / 1000, floor / 1000))
+        print("   " + ", ".join("%s %.0f us" % (name, us / 1000) for name, us in costs.items()))
     print("%sprivate memory: broker %d KiB (target <= 4096), workers %s KiB (target <= 3072)" % (what, memory[0], memory[1:]))
 
 
