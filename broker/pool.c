@@ -271,11 +271,24 @@ bool pool_all_listed(const struct pool *pool)
     return true;
 }
 
+/* The one whose answer probably comes last. */
+static const struct pool_worker *slowest(const struct pool *pool)
+{
+    const struct pool_worker *found = NULL;
+    for (int i = 0; i < POOL_MAX_WORKERS; i++)
+        if (pool->workers[i].state == WORKER_BUSY && (!found || pool->workers[i].took_ns > found->took_ns))
+            found = &pool->workers[i];
+    return found;
+}
+
+/* Of those at work only the slowest wakes the broker: when it has answered, so have the others. */
 int pool_poll_entries(const struct pool *pool, struct pollfd *entries, int *owner)
 {
     int count = 0;
+    const struct pool_worker *last = slowest(pool);
     for (int i = 0; i < POOL_MAX_WORKERS; i++)
-        if (pool->workers[i].socket >= 0 && pool->workers[i].state != WORKER_FREE) {
+        if (pool->workers[i].socket >= 0 && pool->workers[i].state != WORKER_FREE &&
+            (pool->workers[i].state != WORKER_BUSY || &pool->workers[i] == last)) {
             entries[count] = (struct pollfd){.fd = pool->workers[i].socket, .events = POLLIN};
             owner[count++] = i;
         }
@@ -388,9 +401,18 @@ void pool_receive(struct pool *pool, int index)
         }
         if (got < (ssize_t)sizeof message.type || (size_t)got != message_size(message.type) || !take(pool, worker, &message))
             pool->bad_messages++;
-        else if (worker->state == WORKER_IDLE)
+        else if (worker->state == WORKER_IDLE) {
+            worker->took_ns = clock_mono_ns() - worker->busy_ns;
             return; /* it says nothing more until the next tick */
+        }
     }
+}
+
+void pool_receive_busy(struct pool *pool)
+{
+    for (int i = 0; i < POOL_MAX_WORKERS; i++)
+        if (pool->workers[i].state == WORKER_BUSY)
+            pool_receive(pool, i);
 }
 
 void pool_reap(struct pool *pool)
