@@ -53,6 +53,7 @@ static void add_worker(struct pool *pool, int provider, const char *only, uint64
         return;
     }
     memset(worker, 0, sizeof *worker);
+    pool->used = worker - pool->workers < pool->used ? pool->used : (int)(worker - pool->workers) + 1;
     worker->state = WORKER_WAITING;
     worker->provider = provider;
     worker->socket = -1;
@@ -81,7 +82,7 @@ void pool_init(struct pool *pool, const struct options *options, const struct po
 static int isolated_ids(const struct pool *pool, int provider, const char **out)
 {
     int count = 0;
-    for (int i = 0; i < POOL_MAX_WORKERS; i++) {
+    for (int i = 0; i < pool->used; i++) {
         const struct pool_worker *worker = &pool->workers[i];
         if (worker->state != WORKER_FREE && worker->provider == provider && worker->only[0] && count < OPTIONS_MAX_LIST)
             out[count++] = worker->only;
@@ -238,7 +239,7 @@ void pool_tick(struct pool *pool, uint64_t tick, uint64_t period_ns)
     struct message_tick message = {.type = MESSAGE_TICK, .at_work = pool->at_work, .tick = tick, .period_ns = period_ns};
     uint64_t now_ns = clock_mono_ns();
     pool->period_ns = period_ns;
-    for (int i = 0; i < POOL_MAX_WORKERS; i++) {
+    for (int i = 0; i < pool->used; i++) {
         struct pool_worker *worker = &pool->workers[i];
         if (worker->state != WORKER_IDLE)
             continue;
@@ -257,7 +258,7 @@ void pool_tick(struct pool *pool, uint64_t tick, uint64_t period_ns)
 
 bool pool_quiet(const struct pool *pool)
 {
-    for (int i = 0; i < POOL_MAX_WORKERS; i++)
+    for (int i = 0; i < pool->used; i++)
         if (pool->workers[i].state == WORKER_BUSY)
             return false;
     return true;
@@ -265,7 +266,7 @@ bool pool_quiet(const struct pool *pool)
 
 bool pool_all_listed(const struct pool *pool)
 {
-    for (int i = 0; i < POOL_MAX_WORKERS; i++)
+    for (int i = 0; i < pool->used; i++)
         if (pool->workers[i].state != WORKER_FREE && !pool->workers[i].listed)
             return false;
     return true;
@@ -275,7 +276,7 @@ bool pool_all_listed(const struct pool *pool)
 static const struct pool_worker *slowest(const struct pool *pool)
 {
     const struct pool_worker *found = NULL;
-    for (int i = 0; i < POOL_MAX_WORKERS; i++)
+    for (int i = 0; i < pool->used; i++)
         if (pool->workers[i].state == WORKER_BUSY && (!found || pool->workers[i].took_ns > found->took_ns))
             found = &pool->workers[i];
     return found;
@@ -286,7 +287,7 @@ int pool_poll_entries(const struct pool *pool, struct pollfd *entries, int *owne
 {
     int count = 0;
     const struct pool_worker *last = slowest(pool);
-    for (int i = 0; i < POOL_MAX_WORKERS; i++)
+    for (int i = 0; i < pool->used; i++)
         if (pool->workers[i].socket >= 0 && pool->workers[i].state != WORKER_FREE &&
             (pool->workers[i].state != WORKER_BUSY || &pool->workers[i] == last)) {
             entries[count] = (struct pollfd){.fd = pool->workers[i].socket, .events = POLLIN};
@@ -410,7 +411,7 @@ void pool_receive(struct pool *pool, int index)
 
 void pool_receive_busy(struct pool *pool)
 {
-    for (int i = 0; i < POOL_MAX_WORKERS; i++)
+    for (int i = 0; i < pool->used; i++)
         if (pool->workers[i].state == WORKER_BUSY)
             pool_receive(pool, i);
 }
@@ -444,7 +445,7 @@ static bool stuck(const struct pool_worker *worker, uint64_t now_ns)
 
 void pool_watch(struct pool *pool, uint64_t now_ns)
 {
-    for (int i = 0; i < POOL_MAX_WORKERS; i++) {
+    for (int i = 0; i < pool->used; i++) {
         struct pool_worker *worker = &pool->workers[i];
         if (worker->state >= WORKER_STARTING && stuck(worker, now_ns))
             worker_hung(pool, worker, now_ns);
@@ -455,14 +456,14 @@ void pool_watch(struct pool *pool, uint64_t now_ns)
 
 void pool_forgive(struct pool *pool, uint64_t away_ns)
 {
-    for (int i = 0; i < POOL_MAX_WORKERS; i++)
+    for (int i = 0; i < pool->used; i++)
         pool->workers[i].busy_ns += away_ns;
 }
 
 uint64_t pool_next_watch(const struct pool *pool, uint64_t now_ns)
 {
     uint64_t next = now_ns + 1000 * MS;
-    for (int i = 0; i < POOL_MAX_WORKERS; i++) {
+    for (int i = 0; i < pool->used; i++) {
         const struct pool_worker *worker = &pool->workers[i];
         uint64_t at = UINT64_MAX;
         if (worker->state == WORKER_WAITING)
@@ -478,7 +479,7 @@ uint64_t pool_next_watch(const struct pool *pool, uint64_t now_ns)
 uint64_t pool_cpu_ns(const struct pool *pool)
 {
     uint64_t sum = pool->reaped_cpu_ns;
-    for (int i = 0; i < POOL_MAX_WORKERS; i++)
+    for (int i = 0; i < pool->used; i++)
         sum += pool->workers[i].cpu_ns;
     return sum;
 }
@@ -493,7 +494,7 @@ uint64_t pool_abandoned(const struct pool *pool, uint64_t now_ns)
 
 void pool_stop(struct pool *pool)
 {
-    for (int i = 0; i < POOL_MAX_WORKERS; i++)
+    for (int i = 0; i < pool->used; i++)
         if (pool->workers[i].state >= WORKER_STARTING)
             kill_worker(pool, &pool->workers[i]);
     pool_reap(pool);

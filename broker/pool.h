@@ -60,6 +60,7 @@ struct pool {
     const struct options *options;
     struct pool_events events;
     struct pool_worker workers[POOL_MAX_WORKERS];
+    int used;                        /* workers beyond were never taken: a look at each is a miss of the cache */
     pid_t zombies[POOL_MAX_WORKERS]; /* killed, not reaped yet */
     uint64_t killed_ns[POOL_MAX_WORKERS];
     uint64_t period_ns;
