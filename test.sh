@@ -57,6 +57,7 @@ scripts/install-deps.sh "libclang-rt-$clang_major-dev" || exit 1
 # Ubuntu has no chromium package: without a browser the browser tests skip by name.
 command -v chromium >/dev/null || scripts/install-deps.sh chromium || echo "no chromium here"
 [ -e /usr/include/sqlite3.h ] || scripts/install-deps.sh libsqlite3-dev || echo "no SQLite here"
+command -v nvtop >/dev/null || scripts/install-deps.sh nvtop || echo "no nvtop here"
 command -v spin >/dev/null || scripts/install-deps.sh spin || echo "no spin here"
 command -v node >/dev/null && command -v npm >/dev/null || scripts/install-deps.sh nodejs npm || exit 1
 

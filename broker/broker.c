@@ -353,6 +353,7 @@ static bool turn(struct broker *broker, struct events *events)
         return false; /* what ends now was told to, as we were */
     for (int i = 0; i < ready; i++)
         pool_receive(&broker->pool, events->ready[i]);
+    pool_receive_busy(&broker->pool); /* also at the deadline: not all of them wake us */
     if (events->child_ended)
         pool_reap(&broker->pool);
     pool_watch(&broker->pool, clock_mono_ns());

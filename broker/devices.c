@@ -245,20 +245,40 @@ static bool finite_word(const struct metric_info *info, union metric_value value
     return info->type != METRIC_F64 || isfinite(value.f64);
 }
 
+/* What is asked for every metric of a merge: who lists the device, and whose sample is too old. */
+struct rungs {
+    int providers[DEVICES_MAX_SOURCES];
+    bool stale[DEVICES_MAX_SOURCES];
+    int count;
+};
+
+static void find_rungs(const struct device *device, uint64_t now_ns, uint64_t stale_ns, struct rungs *out)
+{
+    out->count = 0;
+    for (int i = 0; i < provider_count && i < DEVICES_MAX_SOURCES; i++) {
+        const struct source *from = &device->sources[i];
+        if (!from->present)
+            continue;
+        out->providers[out->count] = i;
+        out->stale[out->count++] = !from->sampled || (now_ns > from->sample.mono_ns && now_ns - from->sample.mono_ns > stale_ns);
+    }
+}
+
 /* The highest rung that knows the metric; `reason` and `source` are set either way. */
-static bool climb(const struct devices *devices, const struct device *device, const struct metric_info *info, int metric,
-                  uint64_t now_ns, uint64_t stale_ns, union metric_value *value, uint8_t *reason, uint8_t *source)
+static bool climb(const struct devices *devices, const struct device *device, const struct rungs *rungs,
+                  const struct metric_info *info, int metric, union metric_value *value, uint8_t *reason, uint8_t *source)
 {
     int best = -1, best_reason_rank = OFF_LADDER;
     bool best_informed = false;
     *reason = REASON_NOT_SUPPORTED;
     *source = OFF_LADDER;
-    for (int i = 0; i < provider_count && i < DEVICES_MAX_SOURCES; i++) {
+    for (int rung = 0; rung < rungs->count; rung++) {
+        int i = rungs->providers[rung];
         const struct source *from = &device->sources[i];
         int rank = devices->rank[metric][i];
-        if (!from->present || rank == OFF_LADDER)
+        if (rank == OFF_LADDER)
             continue;
-        bool stale = !from->sampled || (now_ns > from->sample.mono_ns && now_ns - from->sample.mono_ns > stale_ns);
+        bool stale = rungs->stale[rung];
         bool known = !stale && metrics_valid(from->sample.valid, metric) && finite_word(info, from->sample.values[metric]);
         if (known) {
             if (best < 0 || rank < devices->rank[metric][best])
@@ -353,16 +373,18 @@ static void merge_quality(struct merged *merged, const struct device *device, co
 bool devices_merge(struct devices *devices, struct device *device, uint64_t now_ns, uint64_t stale_ns, struct merged *merged)
 {
     struct layout_device facts;
+    struct rungs rungs;
     uint64_t dropped = 0;
     int count;
     const struct metric_info *table = metrics_table(false, &count);
+    find_rungs(device, now_ns, stale_ns, &rungs);
     memset(merged, 0, sizeof *merged);
     merge_facts(devices, device, &facts);
     facts.state = merged->state = merge_state(devices, device);
     for (int metric = 0; metric < count; metric++) {
         uint8_t *reason = &facts.reasons[metric];
         union metric_value value;
-        bool known = climb(devices, device, &table[metric], metric, now_ns, stale_ns, &value, reason, &facts.sources[metric]);
+        bool known = climb(devices, device, &rungs, &table[metric], metric, &value, reason, &facts.sources[metric]);
         if (known && table[metric].semantics == METRIC_COUNTER && !counter_sound(device, &table[metric], metric, value)) {
             known = false;
             *reason = REASON_IMPLAUSIBLE;

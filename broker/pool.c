@@ -27,6 +27,7 @@ static const uint64_t backoff_hung_ns = 1000 * MS;
 static const uint64_t healthy_ns = 10000 * MS;
 static const uint64_t abandoned_after_ns = 1000 * MS;
 static const uint64_t discovery_interval_ns = 3000 * MS;
+static const uint64_t rest_limit_ms = 2000;
 
 static struct pool_worker *free_worker(struct pool *pool)
 {
@@ -52,6 +53,7 @@ static void add_worker(struct pool *pool, int provider, const char *only, uint64
         return;
     }
     memset(worker, 0, sizeof *worker);
+    pool->used = worker - pool->workers < pool->used ? pool->used : (int)(worker - pool->workers) + 1;
     worker->state = WORKER_WAITING;
     worker->provider = provider;
     worker->socket = -1;
@@ -80,7 +82,7 @@ void pool_init(struct pool *pool, const struct options *options, const struct po
 static int isolated_ids(const struct pool *pool, int provider, const char **out)
 {
     int count = 0;
-    for (int i = 0; i < POOL_MAX_WORKERS; i++) {
+    for (int i = 0; i < pool->used; i++) {
         const struct pool_worker *worker = &pool->workers[i];
         if (worker->state != WORKER_FREE && worker->provider == provider && worker->only[0] && count < OPTIONS_MAX_LIST)
             out[count++] = worker->only;
@@ -105,6 +107,7 @@ static void start_worker(struct pool *pool, struct pool_worker *worker, uint64_t
     worker->state = WORKER_STARTING;
     worker->started_ns = worker->busy_ns = worker->discovery_ns = now_ns;
     worker->device_count = worker->pending_count = 0;
+    worker->rest_ns = 0;
     worker->absent = false;
     pool->alive++;
 }
@@ -236,11 +239,13 @@ void pool_tick(struct pool *pool, uint64_t tick, uint64_t period_ns)
     struct message_tick message = {.type = MESSAGE_TICK, .at_work = pool->at_work, .tick = tick, .period_ns = period_ns};
     uint64_t now_ns = clock_mono_ns();
     pool->period_ns = period_ns;
-    for (int i = 0; i < POOL_MAX_WORKERS; i++) {
+    for (int i = 0; i < pool->used; i++) {
         struct pool_worker *worker = &pool->workers[i];
         if (worker->state != WORKER_IDLE)
             continue;
         message.discover = now_ns - worker->discovery_ns >= discovery_interval_ns;
+        if (now_ns < worker->rest_ns && !message.discover)
+            continue; /* to wake it up would cost more than most of the others' reading */
         if (send(worker->socket, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof message)
             continue; /* its end shows at the next receive */
         worker->state = WORKER_BUSY;
@@ -253,7 +258,7 @@ void pool_tick(struct pool *pool, uint64_t tick, uint64_t period_ns)
 
 bool pool_quiet(const struct pool *pool)
 {
-    for (int i = 0; i < POOL_MAX_WORKERS; i++)
+    for (int i = 0; i < pool->used; i++)
         if (pool->workers[i].state == WORKER_BUSY)
             return false;
     return true;
@@ -261,17 +266,30 @@ bool pool_quiet(const struct pool *pool)
 
 bool pool_all_listed(const struct pool *pool)
 {
-    for (int i = 0; i < POOL_MAX_WORKERS; i++)
+    for (int i = 0; i < pool->used; i++)
         if (pool->workers[i].state != WORKER_FREE && !pool->workers[i].listed)
             return false;
     return true;
 }
 
+/* The one whose answer probably comes last. */
+static const struct pool_worker *slowest(const struct pool *pool)
+{
+    const struct pool_worker *found = NULL;
+    for (int i = 0; i < pool->used; i++)
+        if (pool->workers[i].state == WORKER_BUSY && (!found || pool->workers[i].took_ns > found->took_ns))
+            found = &pool->workers[i];
+    return found;
+}
+
+/* Of those at work only the slowest wakes the broker: when it has answered, so have the others. */
 int pool_poll_entries(const struct pool *pool, struct pollfd *entries, int *owner)
 {
     int count = 0;
-    for (int i = 0; i < POOL_MAX_WORKERS; i++)
-        if (pool->workers[i].socket >= 0 && pool->workers[i].state != WORKER_FREE) {
+    const struct pool_worker *last = slowest(pool);
+    for (int i = 0; i < pool->used; i++)
+        if (pool->workers[i].socket >= 0 && pool->workers[i].state != WORKER_FREE &&
+            (pool->workers[i].state != WORKER_BUSY || &pool->workers[i] == last)) {
             entries[count] = (struct pollfd){.fd = pool->workers[i].socket, .events = POLLIN};
             owner[count++] = i;
         }
@@ -360,6 +378,7 @@ static bool take(struct pool *pool, struct pool_worker *worker, union message *m
     case MESSAGE_SAMPLE: return take_sample(pool, worker, &message->sample);
     case MESSAGE_DONE:
         worker->cpu_ns = message->done.cpu_ns;
+        worker->rest_ns = clock_mono_ns() + (message->done.rest_ms < rest_limit_ms ? message->done.rest_ms : rest_limit_ms) * MS;
         if (worker->state == WORKER_BUSY)
             worker->state = WORKER_IDLE;
         return true;
@@ -383,9 +402,18 @@ void pool_receive(struct pool *pool, int index)
         }
         if (got < (ssize_t)sizeof message.type || (size_t)got != message_size(message.type) || !take(pool, worker, &message))
             pool->bad_messages++;
-        else if (worker->state == WORKER_IDLE)
+        else if (worker->state == WORKER_IDLE) {
+            worker->took_ns = clock_mono_ns() - worker->busy_ns;
             return; /* it says nothing more until the next tick */
+        }
     }
+}
+
+void pool_receive_busy(struct pool *pool)
+{
+    for (int i = 0; i < pool->used; i++)
+        if (pool->workers[i].state == WORKER_BUSY)
+            pool_receive(pool, i);
 }
 
 void pool_reap(struct pool *pool)
@@ -417,7 +445,7 @@ static bool stuck(const struct pool_worker *worker, uint64_t now_ns)
 
 void pool_watch(struct pool *pool, uint64_t now_ns)
 {
-    for (int i = 0; i < POOL_MAX_WORKERS; i++) {
+    for (int i = 0; i < pool->used; i++) {
         struct pool_worker *worker = &pool->workers[i];
         if (worker->state >= WORKER_STARTING && stuck(worker, now_ns))
             worker_hung(pool, worker, now_ns);
@@ -428,14 +456,14 @@ void pool_watch(struct pool *pool, uint64_t now_ns)
 
 void pool_forgive(struct pool *pool, uint64_t away_ns)
 {
-    for (int i = 0; i < POOL_MAX_WORKERS; i++)
+    for (int i = 0; i < pool->used; i++)
         pool->workers[i].busy_ns += away_ns;
 }
 
 uint64_t pool_next_watch(const struct pool *pool, uint64_t now_ns)
 {
     uint64_t next = now_ns + 1000 * MS;
-    for (int i = 0; i < POOL_MAX_WORKERS; i++) {
+    for (int i = 0; i < pool->used; i++) {
         const struct pool_worker *worker = &pool->workers[i];
         uint64_t at = UINT64_MAX;
         if (worker->state == WORKER_WAITING)
@@ -451,7 +479,7 @@ uint64_t pool_next_watch(const struct pool *pool, uint64_t now_ns)
 uint64_t pool_cpu_ns(const struct pool *pool)
 {
     uint64_t sum = pool->reaped_cpu_ns;
-    for (int i = 0; i < POOL_MAX_WORKERS; i++)
+    for (int i = 0; i < pool->used; i++)
         sum += pool->workers[i].cpu_ns;
     return sum;
 }
@@ -466,7 +494,7 @@ uint64_t pool_abandoned(const struct pool *pool, uint64_t now_ns)
 
 void pool_stop(struct pool *pool)
 {
-    for (int i = 0; i < POOL_MAX_WORKERS; i++)
+    for (int i = 0; i < pool->used; i++)
         if (pool->workers[i].state >= WORKER_STARTING)
             kill_worker(pool, &pool->workers[i]);
     pool_reap(pool);

@@ -30,6 +30,8 @@ struct pool_worker {
     uint64_t backoff_ns;
     uint64_t cpu_ns;       /* last reported */
     uint64_t discovery_ns; /* when it last was asked to look for devices */
+    uint64_t rest_ns;      /* until then it has nothing to say */
+    uint64_t took_ns;      /* its last tick */
     uint64_t tick;
     const struct worker_progress *progress;
     bool listed; /* its first list is in, or it is absent */
@@ -58,6 +60,7 @@ struct pool {
     const struct options *options;
     struct pool_events events;
     struct pool_worker workers[POOL_MAX_WORKERS];
+    int used;                        /* workers beyond were never taken: a look at each is a miss of the cache */
     pid_t zombies[POOL_MAX_WORKERS]; /* killed, not reaped yet */
     uint64_t killed_ns[POOL_MAX_WORKERS];
     uint64_t period_ns;
@@ -76,6 +79,8 @@ bool pool_all_listed(const struct pool *pool);
 int pool_poll_entries(const struct pool *pool, struct pollfd *entries, int *owner);
 /* Reads what a worker said. */
 void pool_receive(struct pool *pool, int worker);
+/* The same of all that are at work: of these only one is among the poll entries. */
+void pool_receive_busy(struct pool *pool);
 /* Collects ended processes; call on SIGCHLD. Never blocks. */
 void pool_reap(struct pool *pool);
 /* Looks for hung workers and starts those whose time has come. Call after receiving. */

@@ -17,6 +17,9 @@
 
 /* Samples wait this long for those of the next devices. */
 static const uint64_t burst_ns = 5000000;
+/* A device of which a provider knows nothing is asked so often, and not each tick; the broker keeps such a sample for at least two
+ * seconds. */
+static const uint64_t silence_ns = 1200000000;
 
 struct worker {
     const struct provider *provider;
@@ -28,6 +31,7 @@ struct worker {
     struct worker_progress *progress;
     struct message_sample outbox[PROVIDER_MAX_DEVICES];
     int outbox_count;
+    uint64_t silent_ns[PROVIDER_MAX_DEVICES]; /* when it was last asked and had nothing to say; 0 = it had, or was not asked */
     char message[sizeof((struct provider_context *)0)->message];
 };
 
@@ -90,8 +94,10 @@ static void discover_devices(struct worker *worker, bool first)
     bool same = count == worker->device_count && memcmp(found, worker->devices, (size_t)count * sizeof found[0]) == 0;
     memcpy(worker->devices, found, (size_t)count * sizeof found[0]);
     worker->device_count = count;
-    if (first || !same)
-        send_devices(worker);
+    if (!first && same)
+        return;
+    memset(worker->silent_ns, 0, sizeof worker->silent_ns);
+    send_devices(worker);
 }
 
 static void discover_host(struct worker *worker, bool first)
@@ -150,6 +156,18 @@ static void send_processes(struct worker *worker, uint64_t tick, int device)
         worker_send(&message);
 }
 
+/* Nothing known, and for no reason but that this is not the provider for it. */
+static bool is_silent(const struct message_sample *message)
+{
+    const struct sample *sample = &message->sample;
+    if (message->gone || sample->state != DEVICE_OK || sample->valid[0] || sample->valid[1])
+        return false;
+    for (int i = 0; i < METRIC_COUNT; i++)
+        if (sample->reasons[i] != REASON_NOT_SUPPORTED)
+            return false;
+    return true;
+}
+
 static void sample_one(struct worker *worker, uint64_t tick, int device, bool last)
 {
     struct message_sample *message = &worker->outbox[worker->outbox_count++];
@@ -167,12 +185,37 @@ static void sample_one(struct worker *worker, uint64_t tick, int device, bool la
     }
     uint64_t now = clock_mono_ns();
     message->sample.cost_ns = now - start;
+    if (device >= 0)
+        worker->silent_ns[device] = is_silent(message) ? start : 0;
     if (last || worker->outbox_count == PROVIDER_MAX_DEVICES || now - worker->flushed_ns > burst_ns) {
         if (last)
             progress(worker, PROGRESS_IDLE);
         flush(worker);
         worker->flushed_ns = now;
     }
+}
+
+/* How long there is nothing to ask of a device. */
+static uint64_t silent_for(const struct worker *worker, int device, uint64_t now_ns)
+{
+    uint64_t age_ns = now_ns - worker->silent_ns[device];
+    return worker->silent_ns[device] == 0 || age_ns >= silence_ns ? 0 : silence_ns - age_ns;
+}
+
+/* 0, or how long there is nothing to ask of any device. */
+static uint64_t sample_devices(struct worker *worker, uint64_t tick)
+{
+    int due[PROVIDER_MAX_DEVICES], count = 0;
+    uint64_t now_ns = clock_mono_ns(), rest_ns = silence_ns;
+    for (int i = 0; i < worker->device_count; i++) {
+        uint64_t silent_ns = silent_for(worker, i, now_ns);
+        if (silent_ns == 0)
+            due[count++] = i;
+        rest_ns = silent_ns < rest_ns ? silent_ns : rest_ns;
+    }
+    for (int i = 0; i < count; i++)
+        sample_one(worker, tick, due[i], i + 1 == count);
+    return count > 0 ? 0 : rest_ns;
 }
 
 static uint64_t cpu_time_ns(void)
@@ -196,14 +239,16 @@ static void serve_tick(struct worker *worker, const struct message_tick *tick)
         discover(worker, false);
         worker->cpu_ns = cpu_time_ns();
     }
-    if (worker->provider->host)
+    if (worker->provider->host) {
         sample_one(worker, tick->tick, PROVIDER_HOST_DEVICE, true);
-    for (int i = 0; i < worker->device_count; i++)
-        sample_one(worker, tick->tick, i, i + 1 == worker->device_count);
-    if (worker->provider->host || worker->device_count > 0)
+        return;
+    }
+    uint64_t rest_ns = sample_devices(worker, tick->tick);
+    if (rest_ns == 0)
         return;
     progress(worker, PROGRESS_IDLE);
-    struct message_done done = {.type = MESSAGE_DONE, .tick = tick->tick, .cpu_ns = cpu_time_ns()};
+    struct message_done done = {
+        .type = MESSAGE_DONE, .rest_ms = (uint32_t)(rest_ns / 1000000), .tick = tick->tick, .cpu_ns = cpu_time_ns()};
     worker_send(&done);
 }
 

@@ -5,7 +5,8 @@
  *                 STATUS, DEVICE..., DEVICES (or HOST); STATUS absent and exit if nothing is here
  *   TICK n        looks for devices first if the tick asks for it: DEVICE... DEVICES where they changed
  *                 PROCESSES a device, where its table has changed
- *                 SAMPLE n a device, the last one marked (DONE n where there are no devices)
+ *                 SAMPLE n a device, the last one marked; none for a device that had nothing to say a moment ago, and
+ *                 DONE n where there is none at all, which says how long that will be so
  *
  * Samples go out in one burst, since each wake-up of the broker costs as much as reading several files. So that the broker knows
  * which device holds a worker up, the worker says in a page of memory, descriptor 4, at which step it is and since when. */
@@ -79,7 +80,7 @@ struct message_sample {
 
 struct message_done {
     uint32_t type;
-    uint32_t padding;
+    uint32_t rest_ms; /* it will have nothing to say for so long, and need not be asked but to look for devices */
     uint64_t tick;
     uint64_t cpu_ns;
 };

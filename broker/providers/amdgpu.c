@@ -23,6 +23,7 @@ static void *amdgpu_open(struct provider_context *context, const struct pci_disp
     device->display = *display;
     sleep_gate_init(&device->gate, display->path);
     amdgpu_read_init(device);
+    amdgpu_drm_init(device);
     amdgpu_describe_asleep(device, context->io);
     return device;
 }
@@ -32,6 +33,7 @@ static void amdgpu_close(struct provider_context *context, void *state)
     struct amdgpu_device *device = state;
     sleep_gate_close(&device->gate, context->io);
     amdgpu_read_close(device, context->io);
+    amdgpu_drm_close(device, context->io);
     free(device);
 }
 
@@ -100,6 +102,7 @@ static void sample_awake(const struct provider_context *context, struct amdgpu_d
     }
     if (!device->facts_complete)
         amdgpu_describe_awake(device, io);
+    amdgpu_drm_fill(device, io, sample);
     sleep_gate_report(&device->gate, io, sample->mono_ns, amdgpu_is_busy(sample) || context->at_work);
 }
 
@@ -117,6 +120,8 @@ static int amdgpu_sample(struct provider_context *context, int index, struct sam
         return -ENODEV;
     }
     enum sleep_verdict verdict = sleep_gate_check(&device->gate, io, sample->mono_ns);
+    if (verdict == SLEEP_ASLEEP || verdict == SLEEP_LETTING)
+        amdgpu_drm_close(device, io); /* an open node may keep the card awake */
     if (verdict == SLEEP_ASLEEP)
         sample_asleep(device, io, sample);
     else if (verdict == SLEEP_LETTING)

@@ -35,6 +35,16 @@ struct amdgpu_throttle {
     uint64_t times[GM_BY_CPU_HEAT + 1];
 };
 
+enum { AMDGPU_DRM_QUESTIONS = 8 };
+
+/* The render node while it is asked for what sysfs lacks. */
+struct amdgpu_drm {
+    int node;                              /* -1 = not open */
+    bool refused;                          /* it may not be opened */
+    uint64_t retry_ns;                     /* not opened again before */
+    uint64_t ask_ns[AMDGPU_DRM_QUESTIONS]; /* this is not asked again before */
+};
+
 struct amdgpu_device {
     struct pci_display display;
     struct layout_device facts;
@@ -44,6 +54,7 @@ struct amdgpu_device {
 
     struct sleep_gate gate;
     struct hwmon hwmon;
+    struct amdgpu_drm drm;
     struct io_file files[AMDGPU_FIELD_COUNT];
     bool absent[AMDGPU_FIELD_COUNT]; /* this driver has no such file */
 
@@ -75,10 +86,19 @@ struct amdgpu_drm_facts {
     uint32_t compute_units;
     uint32_t memory_bus_bits;
     const char *memory_type;
+    const char *arch; /* where the family has only one; else empty */
 };
 /* Asks the driver through the render node, which is closed again: an open node may keep the card from sleeping. False below a
  * root, where no node is, or where the driver does not answer. */
 bool amdgpu_drm_describe(struct io *io, int render_minor, struct amdgpu_drm_facts *out);
+
+/* --- amdgpu_drm_fill.c ------------------------------------------------------------------------------------------------ */
+void amdgpu_drm_init(struct amdgpu_device *device);
+/* Fills what is still unknown, though not for an error, from the render node: memory and some sensors. Last of all, and of an
+ * awake device only. */
+void amdgpu_drm_fill(struct amdgpu_device *device, struct io *io, struct sample *sample);
+/* For a device that sleeps or is let go to sleep. */
+void amdgpu_drm_close(struct amdgpu_device *device, struct io *io);
 
 /* --- amdgpu_read.c ---------------------------------------------------------------------------------------------------- */
 void amdgpu_read_init(struct amdgpu_device *device);
@@ -87,6 +107,9 @@ void amdgpu_read_close(struct amdgpu_device *device, struct io *io);
 void amdgpu_read_memory(struct amdgpu_device *device, struct io *io, struct sample *sample);
 /* Everything of an awake device. */
 void amdgpu_read_all(struct amdgpu_device *device, struct io *io, struct sample *sample);
+/* The unified pair out of the pairs {total, used} of an APU. */
+void amdgpu_sample_unified(const struct amdgpu_device *device, struct sample *sample, const uint64_t vram[2],
+                           const uint64_t gtt[2]);
 bool amdgpu_is_busy(const struct sample *sample);
 
 /* A number or the text of one of the device's files: 0 or -errno. One that this driver lacks is not asked for again. */

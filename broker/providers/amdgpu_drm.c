@@ -1,3 +1,6 @@
+/* What the driver says of a card through libdrm. Which cards there are is not asked here: drmGetDevices2 lists nodes, not cards (it
+ * shows a partition as a device and none of a driver without nodes), needs /dev/dri in every container, and tells nothing
+ * that sysfs does not. */
 #include <amdgpu.h>
 #include <amdgpu_drm.h>
 #include <fcntl.h>
@@ -6,6 +9,9 @@
 
 #include "broker/providers/amdgpu.h"
 #include "shm/text.h"
+
+/* Not in the header of libdrm 2.4.114. */
+enum { VRAM_TYPE_LPDDR4 = 11, VRAM_TYPE_LPDDR5 = 12, VRAM_TYPE_HBM3E = 13, FAMILY_GC_11_0_1 = 148 };
 
 static const char *memory_type(uint32_t type)
 {
@@ -19,6 +25,20 @@ static const char *memory_type(uint32_t type)
     case AMDGPU_VRAM_TYPE_GDDR5: return "GDDR5";
     case AMDGPU_VRAM_TYPE_GDDR6: return "GDDR6";
     case AMDGPU_VRAM_TYPE_HBM: return "HBM";
+    case VRAM_TYPE_HBM3E: return "HBM3E";
+    case VRAM_TYPE_LPDDR4: return "LPDDR4";
+    case VRAM_TYPE_LPDDR5: return "LPDDR5";
+    default: return "";
+    }
+}
+
+/* Families of one processor each: Van Gogh, Yellow Carp (Rembrandt), Phoenix. */
+static const char *arch_of(uint32_t family)
+{
+    switch (family) {
+    case AMDGPU_FAMILY_VGH: return "gfx1033";
+    case AMDGPU_FAMILY_YC: return "gfx1035";
+    case FAMILY_GC_11_0_1: return "gfx1103";
     default: return "";
     }
 }
@@ -35,6 +55,7 @@ static void ask(amdgpu_device_handle handle, struct amdgpu_drm_facts *out)
     out->compute_units = facts.cu_active_number;
     out->memory_bus_bits = facts.vram_bit_width;
     out->memory_type = memory_type(facts.vram_type);
+    out->arch = arch_of(facts.family);
 }
 
 bool amdgpu_drm_describe(struct io *io, int render_minor, struct amdgpu_drm_facts *out)
@@ -42,6 +63,7 @@ bool amdgpu_drm_describe(struct io *io, int render_minor, struct amdgpu_drm_fact
     char path[64];
     memset(out, 0, sizeof *out);
     out->memory_type = "";
+    out->arch = "";
     (void)snprintf(path, sizeof path, "/dev/dri/renderD%d", render_minor);
     /* libdrm asks the kernel itself, past our table of operations: not below a root. */
     if (io->root[0] || render_minor < 0 || !io_exists(io, path))

@@ -103,6 +103,8 @@ void amdgpu_describe_awake(struct amdgpu_device *device, struct io *io)
         facts->compute_units = drm.compute_units ? drm.compute_units : facts->compute_units;
         facts->vram_bus_bits = drm.memory_bus_bits ? drm.memory_bus_bits : facts->vram_bus_bits;
         provider_text(facts->vram_type, sizeof facts->vram_type, drm.memory_type);
+        if (!facts->arch[0])
+            provider_text(facts->arch, sizeof facts->arch, drm.arch);
     }
     memcpy(facts->limits, device->hwmon.limits, sizeof facts->limits);
     facts->limits[LIMIT_GFX_CLOCK_MAX] = clock_maximum(io, device, "pp_dpm_sclk");

@@ -82,7 +82,7 @@ static bool read_pair(struct amdgpu_device *device, struct io *io, struct sample
 
 /* What a process on an APU can have: the carve-out, which lies outside the host's memory, and as much of that as may be mapped.
  * GTT limits beyond the host's memory exist (ROCm issue 6004). */
-static void sample_unified(const struct amdgpu_device *device, struct sample *sample, const uint64_t vram[2], const uint64_t gtt[2])
+void amdgpu_sample_unified(const struct amdgpu_device *device, struct sample *sample, const uint64_t vram[2], const uint64_t gtt[2])
 {
     uint64_t mapped = gtt[0];
     if (device->host_memory && mapped > device->host_memory)
@@ -99,7 +99,7 @@ void amdgpu_read_memory(struct amdgpu_device *device, struct io *io, struct samp
     if (device->facts.pool != POOL_UNIFIED)
         return;
     if (sound) {
-        sample_unified(device, sample, vram, gtt);
+        amdgpu_sample_unified(device, sample, vram, gtt);
         return;
     }
     unsigned reason = sample->reasons[METRIC_GTT_USED] ? sample->reasons[METRIC_GTT_USED] : sample->reasons[METRIC_VRAM_USED];

@@ -91,7 +91,8 @@ class Segment:
         reasons = raw[440:504]
         return {"id": text(0, 48), "pci": text(48, 16), "vendor": text(112, 16), "name": text(128, 96), "driver": text(224, 24),
                 "arch": text(288, 16), "pool": ["unknown", "discrete", "unified"][struct.unpack_from("<I", raw, 340)[0]],
-                "simulated": struct.unpack_from("<I", raw, 344)[0], "state": DEVICE_STATES[struct.unpack_from("<I", raw, 348)[0]],
+                "vram_type": text(304, 16), "compute_units": struct.unpack_from("<I", raw, 356)[0],
+                "vram_bus_bits": struct.unpack_from("<I", raw, 360)[0], "simulated": struct.unpack_from("<I", raw, 344)[0], "state": DEVICE_STATES[struct.unpack_from("<I", raw, 348)[0]],
                 "reasons": {m["name"]: self.schema["reasons"][reasons[m["index"]]] for m in self.schema["gpu"]}}
 
     def devices(self):

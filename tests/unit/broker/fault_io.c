@@ -7,13 +7,20 @@
 
 static struct fault_io *of(struct io *io) { return io->context; }
 
+enum access { AT_READ, AT_OPEN, AT_IOCTL, AT_LINK };
+
+static enum access access_of(const struct fault_rule *rule)
+{
+    return rule->at_open ? AT_OPEN : rule->at_ioctl ? AT_IOCTL : rule->at_link ? AT_LINK : AT_READ;
+}
+
 /* The rule that applies to this access, counted. */
-static struct fault_rule *applying(struct fault_io *fault, const char *path, bool at_open)
+static struct fault_rule *applying(struct fault_io *fault, const char *path, enum access access)
 {
     struct fault_rule *found = NULL;
     for (int i = 0; i < FAULT_RULES; i++) {
         struct fault_rule *rule = &fault->rules[i];
-        if (!rule->match[0] || rule->at_open != at_open || !strstr(path, rule->match))
+        if (!rule->match[0] || access_of(rule) != access || !strstr(path, rule->match))
             continue;
         rule->count++;
         if (rule->count >= rule->first && (rule->last == 0 || rule->count <= rule->last))
@@ -29,7 +36,7 @@ static int fault_open(struct io *io, const char *path, int flags)
     struct fault_io *fault = of(io);
     if (fault->traced < FAULT_TRACE)
         fault->trace[fault->traced++] = strdup(path);
-    const struct fault_rule *rule = applying(fault, path, true);
+    const struct fault_rule *rule = applying(fault, path, AT_OPEN);
     if (rule && rule->error)
         return -rule->error;
     int fd = fault->base.operations->open(&fault->base, path, flags);
@@ -49,7 +56,7 @@ static void fault_close(struct io *io, int fd)
 static long fault_pread(struct io *io, int fd, void *out, size_t size, uint64_t offset)
 {
     struct fault_io *fault = of(io);
-    const struct fault_rule *rule = fd >= 0 && fd < FAULT_FDS ? applying(fault, fault->paths[fd], false) : NULL;
+    const struct fault_rule *rule = fd >= 0 && fd < FAULT_FDS ? applying(fault, fault->paths[fd], AT_READ) : NULL;
     if (rule && rule->error)
         return -rule->error;
     size_t ask = rule && rule->short_read && rule->short_read < size ? rule->short_read : size;
@@ -76,6 +83,9 @@ static int fault_list(struct io *io, const char *path, bool (*each)(void *contex
 
 static int fault_readlink(struct io *io, const char *path, char *out, size_t size)
 {
+    const struct fault_rule *rule = applying(of(io), path, AT_LINK);
+    if (rule && rule->error)
+        return -rule->error;
     return of(io)->base.operations->readlink(&of(io)->base, path, out, size);
 }
 
@@ -84,6 +94,9 @@ static int fault_ioctl(struct io *io, int fd, unsigned long request, void *argum
     struct fault_io *fault = of(io);
     const char *path = fd >= 0 && fd < FAULT_FDS ? fault->paths[fd] : "";
     fault->ioctls++;
+    const struct fault_rule *rule = applying(fault, path, AT_IOCTL);
+    if (rule && rule->error)
+        return -rule->error;
     if (fault->ioctl.match && strstr(path, fault->ioctl.match))
         return fault->ioctl.answer(fault->ioctl.context, request, argument);
     return of(io)->base.operations->ioctl(&of(io)->base, fd, request, argument);
@@ -116,6 +129,8 @@ void fault_io_init(struct fault_io *fault, const char *root)
     fault->io.context = fault;
     fault->now = UINT64_C(1000000000000);
 }
+
+void fault_io_hide_root(struct fault_io *fault) { fault->io.root[0] = '\0'; }
 
 void fault_io_free(struct fault_io *fault) { fault_io_clear_trace(fault); }
 

@@ -10,7 +10,9 @@ enum { FAULT_RULES = 64, FAULT_TRACE = 4096, FAULT_FDS = 1024 };
 struct fault_rule {
     char match[128];   /* a path that contains it; empty = unused */
     bool at_open;      /* the error is open's, not read's */
-    int first, last;   /* reads (or opens) counted from 1; last 0 = for ever */
+    bool at_ioctl;     /* likewise */
+    bool at_link;      /* readlink's, which is also how io_exists asks */
+    int first, last;   /* reads (or opens, ...) counted from 1; last 0 = for ever */
     int error;         /* errno, 0 = none */
     size_t short_read; /* at most so many bytes a read; 0 = all */
     bool pad;          /* with NULs, up to the size asked for */
@@ -43,6 +45,8 @@ void fault_io_free(struct fault_io *fault);
 struct fault_rule *fault_io_rule(struct fault_io *fault, const char *match, int error);
 void fault_io_clear_rules(struct fault_io *fault);
 void fault_io_clear_trace(struct fault_io *fault);
+/* Lets the provider believe that it is on a real machine, where device nodes are asked; they are still those of the test's root. */
+void fault_io_hide_root(struct fault_io *fault);
 /* A rule for "FOLDER|list" makes listing that folder fail, or slow. */
 /* How many opened paths contain it. */
 int fault_io_opened(const struct fault_io *fault, const char *part);

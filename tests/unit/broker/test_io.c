@@ -137,6 +137,51 @@ static void a_long_file_is_read_to_its_end(void)
     end();
 }
 
+static int seven(void *context, unsigned long request, void *argument)
+{
+    *(int *)context += 1;
+    *(int *)argument = 7;
+    return request == 42 ? 0 : -EINVAL;
+}
+
+/* The table of errors that the other tests stand on: the n-th access of each kind, and none but that. */
+static void the_nth_access_of_each_kind_fails_as_told(void)
+{
+    char text[32];
+    int asked = 0, value = 0;
+    struct io_file file;
+    begin();
+    tree_write(&tree, "/sys/a", "1\n");
+    tree_link(&tree, "/sys/link", "a");
+    struct fault_rule *read = fault_io_rule(&fault, "/sys/a", EBUSY);
+    read->first = 2, read->last = 3, read->delay_ns = 5;
+    struct fault_rule *open_rule = fault_io_rule(&fault, "/sys/a", EMFILE);
+    open_rule->at_open = true, open_rule->first = 2;
+    struct fault_rule *link = fault_io_rule(&fault, "/sys/link", EIO);
+    link->at_link = true, link->first = 2, link->last = 2;
+    struct fault_rule *request = fault_io_rule(&fault, "/sys/a", ENODEV);
+    request->at_ioctl = true, request->first = 2;
+    fault.ioctl = (struct fault_ioctl){.match = "/sys/a", .answer = seven, .context = &asked};
+
+    io_file_init(&file, "/sys/a");
+    CU_ASSERT_EQUAL(io_file_read(&fault.io, &file, text, sizeof text), 1);
+    uint64_t before = fault.io.operations->mono_ns(&fault.io);
+    CU_ASSERT_EQUAL(io_file_read(&fault.io, &file, text, sizeof text), -EBUSY);
+    CU_ASSERT_EQUAL(fault.io.operations->mono_ns(&fault.io), before + 5);
+    CU_ASSERT_EQUAL(io_file_read(&fault.io, &file, text, sizeof text), -EBUSY);
+    CU_ASSERT_EQUAL(io_file_read(&fault.io, &file, text, sizeof text), 1);
+    CU_ASSERT_EQUAL(fault.io.operations->ioctl(&fault.io, file.fd, 42, &value), 0);
+    CU_ASSERT_EQUAL(fault.io.operations->ioctl(&fault.io, file.fd, 42, &value), -ENODEV);
+    CU_ASSERT_EQUAL(value, 7);
+    CU_ASSERT_EQUAL(asked, 1);
+    io_file_close(&fault.io, &file);
+    CU_ASSERT_EQUAL(io_file_read(&fault.io, &file, text, sizeof text), -EMFILE);
+    CU_ASSERT_EQUAL(io_link_name(&fault.io, "/sys/link", text, sizeof text), 1);
+    CU_ASSERT_EQUAL(io_link_name(&fault.io, "/sys/link", text, sizeof text), -EIO);
+    CU_ASSERT_EQUAL(io_link_name(&fault.io, "/sys/link", text, sizeof text), 1);
+    end();
+}
+
 static bool join(void *context, const char *name)
 {
     strcat(context, name);
@@ -249,6 +294,7 @@ TESTS({"numbers_are_read_with_any_padding_and_nothing_else", numbers_are_read_wi
       {"a_kept_file_is_opened_once_and_again_when_it_is_gone", a_kept_file_is_opened_once_and_again_when_it_is_gone},
       {"a_file_that_is_gone_for_good_tells_so_and_comes_back", a_file_that_is_gone_for_good_tells_so_and_comes_back},
       {"a_long_file_is_read_to_its_end", a_long_file_is_read_to_its_end},
+      {"the_nth_access_of_each_kind_fails_as_told", the_nth_access_of_each_kind_fails_as_told},
       {"folders_are_listed_in_order_until_told_to_stop", folders_are_listed_in_order_until_told_to_stop},
       {"asking_whether_it_exists_opens_nothing", asking_whether_it_exists_opens_nothing},
       {"no_request_reaches_a_device_below_a_root", no_request_reaches_a_device_below_a_root},
