@@ -97,11 +97,21 @@ static void fill_power(const struct amdgpu_device *device, struct sample *sample
         sample_flag(sample, QUALITY_ESTIMATED);
 }
 
-/* Zero is "none" on RDNA 3 and 4. The counter may stand still or go back until a reboot (amdsmi issue 115): joules never do. */
+/* 2^-16 J is documented of Instinct's tables (1.2, 1.4 and later, MI100's 1.1). Navi's say nothing, and mean something else: a card
+ * of RDNA 2 had counted 17691682 in the 533.5 s of its driver's clock, at 36 W. That would be 270 J, but is 17.7 kJ, in mJ. Joules
+ * summed up from power are better than joules that are wrong by a factor. */
+static bool unit_of_energy_is_known(const struct amdgpu_device *device)
+{
+    const struct gpu_metrics *table = &device->table;
+    bool navi = table->format == 1 && (table->content == 1 || table->content == 3);
+    return !navi || (table->content == 1 && strcmp(device->facts.arch, "gfx908") == 0);
+}
+
+/* The counter may stand still or go back until a reboot (amdsmi issue 115): joules never do. */
 static void fill_energy(struct amdgpu_device *device, struct sample *sample)
 {
     const struct gpu_metrics *table = &device->table;
-    if (known(sample, METRIC_ENERGY) || !table->known[GM_ENERGY])
+    if (known(sample, METRIC_ENERGY) || !table->known[GM_ENERGY] || !unit_of_energy_is_known(device))
         return;
     double most = hwmon_power_maximum(&device->hwmon, value_or(sample, METRIC_POWER_CAP, 0));
     (void)energy_counter_feed(&device->energy, table->bits[GM_ENERGY], sample->mono_ns, most);

@@ -24,20 +24,20 @@ static int read_stat(struct io *io, uint32_t pid, char *text, size_t size)
     return got < 0 ? (int)got : 0;
 }
 
-int process_start_ticks(struct io *io, uint32_t pid, uint64_t *ticks, bool *kernel_thread)
+int process_birth(struct io *io, uint32_t pid, struct process_birth *out)
 {
     char text[1024];
     unsigned long long flags, start;
+    unsigned parent;
     int error = read_stat(io, pid, text, sizeof text);
     const char *fields = error ? NULL : after_name(text);
     if (error)
         return error;
     /* state ppid pgrp session tty tpgid flags, then twelve more, then the start */
-    if (!fields ||
-        sscanf(fields, " %*c %*d %*d %*d %*d %*d %llu %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &flags, &start) != 2)
+    if (!fields || sscanf(fields, " %*c %u %*d %*d %*d %*d %llu %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &parent,
+                          &flags, &start) != 3)
         return -EPROTO;
-    *ticks = start;
-    *kernel_thread = (flags & KERNEL_THREAD) != 0;
+    *out = (struct process_birth){.ticks = start, .parent = parent, .kernel_thread = (flags & KERNEL_THREAD) != 0};
     return 0;
 }
 
@@ -101,12 +101,12 @@ static void read_user(struct io *io, struct scan_process *process)
 bool process_facts(struct io *io, uint64_t boot_ms, struct scan_process *process)
 {
     char path[64], text[4096];
-    bool kernel_thread;
-    uint64_t ticks;
-    if (process_start_ticks(io, process->pid, &ticks, &kernel_thread) != 0)
+    struct process_birth birth;
+    if (process_birth(io, process->pid, &birth) != 0)
         return false;
-    process->start_ticks = ticks;
-    process->start_ms = boot_ms ? boot_ms + ticks * (1000 / TICKS_PER_SECOND) : 0;
+    process->parent = birth.parent;
+    process->start_ticks = birth.ticks;
+    process->start_ms = boot_ms ? boot_ms + birth.ticks * (1000 / TICKS_PER_SECOND) : 0;
     (void)snprintf(path, sizeof path, "/proc/%u/comm", process->pid);
     process->comm[0] = '\0';
     if (io_read_text(io, path, text, sizeof text) > 0)

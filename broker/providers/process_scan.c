@@ -54,9 +54,9 @@ void scan_free(struct process_scan *scan)
 
 void scan_set_devices(struct process_scan *scan, const struct scan_device *devices, int count)
 {
-    struct io *io = scan->io;
+    uint32_t own_parent = scan->own_parent;
     scan_free(scan);
-    scan->io = io;
+    scan->own_parent = own_parent;
     scan->devices = devices;
     scan->device_count = count;
 }
@@ -266,17 +266,17 @@ static void look_into(struct process_scan *scan, struct scan_process *process, u
 {
     struct look look = {.scan = scan, .process = process, .now_ns = now_ns};
     char path[64];
-    uint64_t ticks = process->start_ticks;
-    bool kernel_thread = false;
+    struct process_birth birth;
     holders_forget(scan, process->pid);
     process->hidden = false;
     (void)snprintf(path, sizeof path, "/proc/%u/fd", process->pid);
     int result = scan->io->operations->list(scan->io, path, look_at_fd, &look);
     process->hidden = process->hidden || result == -EACCES || result == -EPERM;
-    if (process->hidden && process_start_ticks(scan->io, process->pid, &ticks, &kernel_thread) == 0 && kernel_thread)
+    if (process->hidden && process_birth(scan->io, process->pid, &birth) == 0 && birth.kernel_thread)
         process->hidden = false;
-    if (holds_any(scan, process->pid))
-        (void)process_facts(scan->io, scan->boot_ms, process);
+    if (holds_any(scan, process->pid) && process_facts(scan->io, scan->boot_ms, process) && scan->own_parent != 0 &&
+        process->parent == scan->own_parent)
+        holders_forget(scan, process->pid); /* another worker, with a node open for a question */
     process->looked = true;
     process->looked_ns = now_ns;
 }
@@ -313,10 +313,8 @@ static int compare_pids(const void *a, const void *b)
 /* A pid that was given to another process since: known by its start. Only those that hold a GPU are asked. */
 static bool same_process(struct process_scan *scan, const struct scan_process *process)
 {
-    uint64_t ticks;
-    bool kernel_thread;
-    return !process->known ||
-           (process_start_ticks(scan->io, process->pid, &ticks, &kernel_thread) == 0 && ticks == process->start_ticks);
+    struct process_birth birth;
+    return !process->known || (process_birth(scan->io, process->pid, &birth) == 0 && birth.ticks == process->start_ticks);
 }
 
 /* The old list and the new one, both by pid: what is in both stays. */
@@ -351,7 +349,8 @@ static void list_processes(struct process_scan *scan, uint64_t now_ns)
     struct pid_list list = {0};
     if (scan->boot_ms == 0)
         scan->boot_ms = process_boot_ms(scan->io);
-    if (scan->io->operations->list(scan->io, "/proc", take_pid, &list) >= 0) {
+    scan->listed = scan->io->operations->list(scan->io, "/proc", take_pid, &list) >= 0;
+    if (scan->listed) {
         if (list.count > 0)
             qsort(list.pids, (size_t)list.count, sizeof *list.pids, compare_pids);
         merge_pids(scan, &list);
@@ -385,7 +384,7 @@ static bool due(const struct scan_process *process, uint64_t now_ns)
 static void count_hidden(struct process_scan *scan)
 {
     scan->hidden = 0;
-    scan->complete = scan->listed_ns != 0;
+    scan->complete = scan->listed;
     for (int i = 0; i < scan->process_count; i++) {
         scan->hidden += scan->processes[i].hidden;
         scan->complete = scan->complete && scan->processes[i].looked;

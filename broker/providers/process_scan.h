@@ -20,6 +20,7 @@ struct scan_process {
     bool listed; /* in the list of processes that is being read */
     bool known;  /* the facts below are */
     uint64_t looked_ns;
+    uint32_t parent;
     uint64_t start_ticks; /* tells two users of one pid apart */
     uint64_t start_ms;
     uint32_t uid;
@@ -78,12 +79,14 @@ struct process_scan {
     int client_count, client_capacity;
     struct scan_compute *computes;
     int compute_count, compute_capacity;
-    int next;           /* process to be looked into next */
-    uint64_t listed_ns; /* when processes were listed last, 0 = never */
-    uint64_t boot_ms;   /* Unix milliseconds, 0 = unknown */
-    uint32_t hidden;    /* processes that may not be looked into */
-    bool complete;      /* every listed process has been looked into once */
-    bool overflow;      /* something had no room */
+    int next;            /* process to be looked into next */
+    uint64_t listed_ns;  /* when processes were listed last, 0 = never */
+    uint64_t boot_ms;    /* Unix milliseconds, 0 = unknown */
+    uint32_t hidden;     /* processes that may not be looked into */
+    uint32_t own_parent; /* whose children are workers like this one, 0 = not known */
+    bool listed;         /* the list of processes could be read */
+    bool complete;       /* every listed process has been looked into once */
+    bool overflow;       /* something had no room */
 };
 
 void scan_init(struct process_scan *scan, struct io *io);
@@ -100,8 +103,13 @@ void scan_run(struct process_scan *scan, uint64_t now_ns, uint64_t budget_ns);
 /* --- process_facts.c ---------------------------------------------------------------------------------------------------- */
 /* Start time, name, user and container of a process. False if it is gone. */
 bool process_facts(struct io *io, uint64_t boot_ms, struct scan_process *process);
-/* Its start in clock ticks since boot, and whether it is a thread of the kernel; -errno. */
-int process_start_ticks(struct io *io, uint32_t pid, uint64_t *ticks, bool *kernel_thread);
+/* Its start in clock ticks since boot, its parent, and whether it is a thread of the kernel; -errno. */
+struct process_birth {
+    uint64_t ticks;
+    uint32_t parent;
+    bool kernel_thread;
+};
+int process_birth(struct io *io, uint32_t pid, struct process_birth *out);
 /* When the machine was booted, Unix milliseconds; 0 = unknown. */
 uint64_t process_boot_ms(struct io *io);
 /* The short id of a container in the text of a /proc/<pid>/cgroup; empty for none. */

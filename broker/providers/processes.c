@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "broker/providers/all.h"
 #include "broker/providers/display_set.h"
@@ -31,6 +32,7 @@ struct processes_device {
     struct sleep_gate gate;
     bool complete; /* the driver tells of every client */
     bool wakes;    /* to read a client wakes the device */
+    bool asleep;   /* and so neither busy nor idle */
     bool amd;
     struct layout_process_table table, told;
     struct device_load load;
@@ -105,6 +107,7 @@ static int processes_start(struct provider_context *context)
     if (!state)
         return -ENOMEM;
     scan_init(&state->scan, context->io);
+    state->scan.own_parent = context->io->root[0] ? 0 : (uint32_t)getppid();
     context->state = state;
     if (display_set_refresh(&state->set, context, &hooks), state->set.count == 0 && !io_exists(context->io, "/sys/class/drm")) {
         text_format(context->message, sizeof context->message, "no display device");
@@ -149,8 +152,9 @@ static void run(struct processes_state *state, const struct provider_context *co
     struct io *io = context->io;
     for (int i = 0; i < state->set.count; i++) {
         struct processes_device *device = state->set.entries[i].state;
-        enum sleep_verdict verdict = device->wakes ? sleep_gate_check(&device->gate, io, now_ns) : SLEEP_READ;
-        state->devices[i].unreadable = verdict == SLEEP_ASLEEP || verdict == SLEEP_LETTING;
+        enum sleep_verdict verdict = sleep_gate_check(&device->gate, io, now_ns);
+        device->asleep = verdict == SLEEP_ASLEEP;
+        state->devices[i].unreadable = device->wakes && (verdict == SLEEP_ASLEEP || verdict == SLEEP_LETTING);
     }
     scan_run(&state->scan, now_ns, LOOK_BUDGET_NS);
     state->compute_driver = state->scan.compute_count > 0;
@@ -217,8 +221,8 @@ static int processes_sample(struct provider_context *context, int index, struct 
     }
     if (state->ran_tick != context->tick)
         run(state, context, sample->mono_ns);
-    if (state->devices[index].unreadable)
-        sample_all_unknown(sample, REASON_ASLEEP);
+    if (device->asleep || state->devices[index].unreadable)
+        sample_all_unknown(sample, device->asleep ? REASON_ASLEEP : REASON_LETTING_SLEEP);
     else
         put_loads(state, device, sample);
     put_processes(state, device, sample);

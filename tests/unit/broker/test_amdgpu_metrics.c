@@ -95,7 +95,7 @@ static void files_and_table_each_tell_what_they_know_best(void)
     CU_ASSERT_EQUAL(probe_f64(&probe, METRIC_GFX_BUSY), 3);
     CU_ASSERT_EQUAL(probe_f64(&probe, METRIC_MEMORY_BUSY), 0);
     CU_ASSERT_EQUAL(probe_f64(&probe, METRIC_SOC_CLOCK), 800);
-    CU_ASSERT_EQUAL(probe_f64(&probe, METRIC_ENERGY), 17691682.0 / 65536);
+    CU_ASSERT_FALSE(probe_known(&probe, METRIC_ENERGY)); /* its unit is not that of Instinct's */
     CU_ASSERT_EQUAL(probe_u64(&probe, METRIC_THROTTLE), 0);
     CU_ASSERT_EQUAL(probe_u64(&probe, METRIC_THROTTLE_RAW), 0);
     CU_ASSERT_EQUAL(probe_u64(&probe, METRIC_QUALITY), 0);
@@ -224,11 +224,11 @@ static void energy_never_goes_back(void)
                  {65536 * 160, 1250},
                  {65536 * UINT64_C(1) << 40, 1250}};
     begin();
-    (void)table_blank(1, 3, table);
+    size_t size = table_blank(1, 2, table);
     start();
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         table_set(table, GM_ENERGY, steps[i].count);
-        write_table(120);
+        write_table(size);
         probe_forward_ms(&probe, 1000);
         probe_sample(&probe, 0);
         if (isnan(steps[i].joules))
@@ -407,7 +407,6 @@ static void the_table_is_read_once_a_sample(void)
     probe_sample(&probe, 0);
     CU_ASSERT_EQUAL(rule->count, 3 + 18);
     CU_ASSERT_EQUAL(probe_f64(&probe, METRIC_GFX_BUSY), 3);
-    CU_ASSERT_EQUAL(probe_f64(&probe, METRIC_ENERGY), 17691682.0 / 65536);
     rule->short_read = 0;
     rule->pad = true;
     probe_sample(&probe, 0);

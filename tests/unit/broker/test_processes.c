@@ -409,6 +409,53 @@ static void xe_is_left_alone_while_it_sleeps(void)
     end();
 }
 
+static void a_sleeping_card_is_neither_busy_nor_idle(void)
+{
+    begin();
+    process(800, "a\n");
+    tree_write(&tree, CARD "/power/runtime_status", "suspended\n");
+    run();
+    (void)tick(1);
+    CU_ASSERT_EQUAL(probe_u64(&probe, METRIC_PROCESS_COUNT), 0);
+    CU_ASSERT_FALSE(probe_known(&probe, METRIC_GFX_BUSY));
+    CU_ASSERT_EQUAL(probe_reason(&probe, METRIC_GFX_BUSY), REASON_ASLEEP);
+    end();
+}
+
+static void without_a_list_of_processes_nothing_is_known(void)
+{
+    begin();
+    tree_delete(&tree, "/proc");
+    run();
+    CU_ASSERT_FALSE(tick(1));
+    CU_ASSERT_FALSE(probe_known(&probe, METRIC_PROCESS_COUNT));
+    CU_ASSERT_FALSE(probe_known(&probe, METRIC_PROCESS_VRAM));
+    CU_ASSERT_FALSE(probe_known(&probe, METRIC_GFX_BUSY));
+    end();
+}
+
+/* A worker of the broker has a node open for the moment of a question. */
+static void the_brokers_own_workers_are_no_users(void)
+{
+    struct process_scan scan;
+    const struct scan_device device = {.id = "0000:03:00.0", .minors = {128, 0}};
+    begin();
+    process(800, "worker\n");
+    descriptor(800, 7, NODE, client(1, ""));
+    struct fault_io fault;
+    fault_io_init(&fault, tree.root);
+    for (uint32_t parent = 0; parent < 3; parent++) {
+        scan_init(&scan, &fault.io);
+        scan.own_parent = parent;
+        scan_set_devices(&scan, &device, 1);
+        scan_run(&scan, 1000000000, 1000000000);
+        CU_ASSERT_EQUAL(scan.holder_count, parent == 1 ? 0 : 1); /* written as its parent */
+        scan_free(&scan);
+    }
+    fault_io_free(&fault);
+    tree_remove(&tree);
+}
+
 static void containers_are_known_by_the_end_of_their_group(void)
 {
     static const struct {
@@ -446,4 +493,7 @@ TESTS({"one_client_of_three_descriptors_is_counted_once", one_client_of_three_de
       {"known_clients_cost_one_read_a_tick", known_clients_cost_one_read_a_tick},
       {"compute_jobs_hide_from_the_drivers_accounts", compute_jobs_hide_from_the_drivers_accounts},
       {"xe_is_left_alone_while_it_sleeps", xe_is_left_alone_while_it_sleeps},
+      {"a_sleeping_card_is_neither_busy_nor_idle", a_sleeping_card_is_neither_busy_nor_idle},
+      {"without_a_list_of_processes_nothing_is_known", without_a_list_of_processes_nothing_is_known},
+      {"the_brokers_own_workers_are_no_users", the_brokers_own_workers_are_no_users},
       {"containers_are_known_by_the_end_of_their_group", containers_are_known_by_the_end_of_their_group})
