@@ -10,8 +10,16 @@
 #include "broker/providers/display_set.h"
 #include "shm/text.h"
 
+/* What a device's number stands for: a card, or a partition of one. */
+struct amdgpu_place {
+    int entry;
+    int partition; /* -1 = the card */
+};
+
 struct amdgpu_state {
     struct display_set set;
+    struct amdgpu_place places[PROVIDER_MAX_DEVICES];
+    int place_count;
     bool told;
 };
 
@@ -55,25 +63,52 @@ static int amdgpu_start(struct provider_context *context)
     return -ENODEV;
 }
 
+static void add_place(struct amdgpu_state *state, int entry, int partition, struct layout_device *devices, int capacity)
+{
+    const struct amdgpu_device *card = state->set.entries[entry].state;
+    if (state->place_count >= capacity || state->place_count >= PROVIDER_MAX_DEVICES)
+        return;
+    struct layout_device *out = &devices[state->place_count];
+    if (partition < 0)
+        *out = card->facts;
+    else
+        amdgpu_partition_describe(card, partition, out);
+    out->generation = state->set.entries[entry].generation;
+    state->places[state->place_count++] = (struct amdgpu_place){.entry = entry, .partition = partition};
+}
+
+/* Each card, and after it its partitions, so that their samples follow the card's. */
+static int list_places(const struct provider_context *context, struct amdgpu_state *state, struct layout_device *devices,
+                       int capacity)
+{
+    state->place_count = 0;
+    for (int i = 0; i < state->set.count; i++) {
+        const struct amdgpu_device *card = state->set.entries[i].state;
+        add_place(state, i, -1, devices, capacity);
+        for (int n = 0; n < card->partition_count && !context->only; n++)
+            add_place(state, i, n, devices, capacity);
+    }
+    return state->place_count;
+}
+
 static int amdgpu_discover(struct provider_context *context, struct layout_device *devices, int capacity)
 {
     struct amdgpu_state *state = context->state;
     bool changed = display_set_refresh(&state->set, context, &hooks) || !state->told;
-    int count = state->set.count < capacity ? state->set.count : capacity, unified = 0;
-    for (int i = 0; i < count; i++) {
+    int unified = 0, partitions = 0;
+    for (int i = 0; i < state->set.count; i++) {
         struct amdgpu_device *device = state->set.entries[i].state;
-        changed = changed || device->facts_changed;
+        changed = amdgpu_partitions_find(device, context->io) || device->facts_changed || changed;
         device->facts_changed = false;
-        devices[i] = device->facts;
-        devices[i].generation = state->set.entries[i].generation;
         unified += device->facts.pool == POOL_UNIFIED;
+        partitions += device->partition_count;
     }
     if (!changed)
         return -EAGAIN;
     state->told = true;
-    text_format(context->message, sizeof context->message, "%d with memory of their own, %d with a unified pool", count - unified,
-                unified);
-    return count;
+    text_format(context->message, sizeof context->message, "%d with memory of their own, %d with a unified pool%s",
+                state->set.count - unified, unified, partitions ? ", some of them in partitions" : "");
+    return list_places(context, state, devices, capacity);
 }
 
 static void sample_asleep(struct amdgpu_device *device, struct io *io, struct sample *sample)
@@ -110,11 +145,17 @@ static int amdgpu_sample(struct provider_context *context, int index, struct sam
 {
     struct amdgpu_state *state = context->state;
     struct io *io = context->io;
-    if (index < 0 || index >= state->set.count)
+    if (index < 0 || index >= state->place_count || state->places[index].entry >= state->set.count)
         return -ENODEV;
-    struct display_entry *entry = &state->set.entries[index];
+    struct display_entry *entry = &state->set.entries[state->places[index].entry];
     struct amdgpu_device *device = entry->state;
     sample->mono_ns = io->operations->mono_ns(io);
+    if (state->places[index].partition >= 0) {
+        if (state->places[index].partition >= device->partition_count || entry->lost)
+            return -ENODEV;
+        amdgpu_partition_sample(device, state->places[index].partition, sample);
+        return 0;
+    }
     if (!pci_present(io, &device->display)) {
         entry->lost = true;
         return -ENODEV;
@@ -128,6 +169,7 @@ static int amdgpu_sample(struct provider_context *context, int index, struct sam
         sleep_gate_mark(verdict, sample);
     else
         sample_awake(context, device, verdict, sample);
+    device->state = sample->state;
     return 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include "broker/providers/gpu_metrics.h"
 #include "broker/providers/hwmon.h"
+#include "broker/providers/kfd.h"
 #include "broker/providers/pci.h"
 #include "broker/providers/sleep_gate.h"
 
@@ -64,6 +65,10 @@ struct amdgpu_device {
     struct energy_counter energy;
     struct amdgpu_throttle throttle;
 
+    uint32_t state; /* of the last sample, enum device_state */
+    struct kfd_partition partitions[KFD_MOST_PARTITIONS];
+    int partition_count; /* 0 = not divided */
+
     uint64_t slow_due_ns; /* of what is read once a second */
     int link_error;
     double link_speed;
@@ -115,6 +120,13 @@ bool amdgpu_is_busy(const struct sample *sample);
 /* A number or the text of one of the device's files: 0 or -errno. One that this driver lacks is not asked for again. */
 int amdgpu_file_number(struct amdgpu_device *device, struct io *io, enum amdgpu_field field, uint64_t *out);
 int amdgpu_file_text(struct amdgpu_device *device, struct io *io, enum amdgpu_field field, char *text, size_t size);
+
+/* --- amdgpu_partition.c ----------------------------------------------------------------------------------------------- */
+/* Looks for partitions; true if they have changed. */
+bool amdgpu_partitions_find(struct amdgpu_device *card, struct io *io);
+void amdgpu_partition_describe(const struct amdgpu_device *card, int index, struct layout_device *out);
+/* After the card's own sample of the same tick. Reads nothing. */
+void amdgpu_partition_sample(const struct amdgpu_device *card, int index, struct sample *sample);
 
 /* --- amdgpu_metrics.c ------------------------------------------------------------------------------------------------- */
 /* Reads gpu_metrics into device->table, once a sample. */

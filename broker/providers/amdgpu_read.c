@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <string.h>
 
 #include "broker/providers/amdgpu.h"
 
@@ -142,6 +143,17 @@ static void sample_clocks(struct amdgpu_device *device, struct io *io, struct sa
 
 /* --- all of it -------------------------------------------------------------------------------------------------------- */
 
+/* Of the two dies of an MI250 only the first measures: the other one tells zero for the power of both (aldebaran_ppt.c). */
+static void drop_power_of_second_die(const struct amdgpu_device *device, struct sample *sample)
+{
+    static const int metrics[] = {METRIC_POWER_NOW, METRIC_POWER_AVERAGE};
+    if (strcmp(device->facts.arch, "gfx90a") != 0)
+        return;
+    for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++)
+        if (metrics_valid(sample->valid, metrics[i]) && sample->values[metrics[i]].f64 <= 0)
+            sample_unknown(sample, metrics[i], REASON_NOT_SUPPORTED);
+}
+
 /* Who is asked first for what, and why; a source that does not know leaves the field to the next, and never takes a value away.
  *   temperatures, power, cap, fan,   hwmon (labels say which is which, and what is absent has no file), then gpu_metrics
  *   voltage, clocks of gfx, memory
@@ -160,6 +172,7 @@ void amdgpu_read_all(struct amdgpu_device *device, struct io *io, struct sample 
     sample_percent(device, io, sample, AMDGPU_MEMORY_BUSY, METRIC_MEMORY_BUSY);
     sample_percent(device, io, sample, AMDGPU_MEDIA_BUSY, METRIC_MEDIA_BUSY);
     amdgpu_metrics_doubt_load(device, sample);
+    drop_power_of_second_die(device, sample);
     amdgpu_clock_drop_stopped(sample, METRIC_GFX_CLOCK);
     amdgpu_clock_drop_stopped(sample, METRIC_MEMORY_CLOCK);
     sample_clocks(device, io, sample);

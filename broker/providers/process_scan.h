@@ -9,6 +9,7 @@
 
 #include "broker/provider.h"
 #include "broker/providers/fdinfo.h"
+#include "broker/providers/kfd.h"
 
 enum { SCAN_MOST_PROCESSES = 1 << 18, SCAN_MOST_CLIENTS = 4096, SCAN_MOST_HOLDERS = 1 << 16, SCAN_DEVICES = PROVIDER_MAX_DEVICES };
 
@@ -60,9 +61,10 @@ struct scan_compute {
 
 /* How a process's descriptors are assigned to devices. */
 struct scan_device {
-    char id[48];      /* the PCI address, or "platform:..." */
-    int minors[2];    /* of the render node and the card, -1 = none */
-    uint32_t kfd_gpu; /* number of the device in the compute driver, 0 = none */
+    char id[48];                            /* the PCI address, or "platform:..." */
+    int minors[2];                          /* of the render node and the card, -1 = none */
+    uint32_t kfd_gpus[KFD_MOST_PARTITIONS]; /* numbers of the device, or of its partitions, in the compute driver */
+    int kfd_gpu_count;
     uint32_t compute_units;
     bool unreadable; /* its clients are not to be read now, lest it wakes or stays awake */
 };

@@ -80,6 +80,20 @@ static bool take_card(void *context, const char *name)
     return *minor < 0;
 }
 
+/* What the compute driver calls the device: a number, or several where it is divided. */
+static void set_compute(struct scan_device *device, struct io *io, const struct pci_display *display)
+{
+    struct kfd_partition parts[KFD_MOST_PARTITIONS];
+    int count = kfd_partitions(io, display, parts, KFD_MOST_PARTITIONS);
+    if (count == 0 && kfd_find(io, display, &parts[0].facts))
+        count = 1;
+    for (int i = 0; i < count; i++) {
+        if (parts[i].facts.gpu_id)
+            device->kfd_gpus[device->kfd_gpu_count++] = parts[i].facts.gpu_id;
+        device->compute_units += parts[i].facts.compute_units;
+    }
+}
+
 static void set_devices(struct processes_state *state, struct io *io)
 {
     for (int i = 0; i < state->set.count; i++) {
@@ -90,11 +104,8 @@ static void set_devices(struct processes_state *state, struct io *io)
         memcpy(device->id, display->id, sizeof device->id);
         device->minors[0] = display->render_minor;
         device->minors[1] = -1;
-        struct kfd_facts kfd;
-        if (strcmp(display->driver, "amdgpu") == 0 && kfd_find(io, display, &kfd)) {
-            device->kfd_gpu = kfd.gpu_id;
-            device->compute_units = kfd.compute_units;
-        }
+        if (strcmp(display->driver, "amdgpu") == 0)
+            set_compute(device, io, display);
         text_format(path, sizeof path, "%.255s/drm", display->path);
         (void)io->operations->list(io, path, take_card, &device->minors[1]);
     }
