@@ -4,7 +4,8 @@
 #include "broker/provider.h"
 #include "broker/providers/all.h"
 
-const struct provider *const providers[] = {&provider_system, &provider_drm, &provider_amdgpu, &provider_intel, &provider_processes, &provider_sim};
+const struct provider *const providers[] = {&provider_system, &provider_drm,       &provider_amdgpu,
+                                            &provider_intel,  &provider_processes, &provider_sim};
 const int provider_count = (int)(sizeof providers / sizeof providers[0]);
 _Static_assert(sizeof providers / sizeof providers[0] <= LAYOUT_MAX_PROVIDERS, "REGION_PROVIDER has no room for it");
 

@@ -208,8 +208,9 @@ static void put_processes(const struct processes_state *state, const struct proc
 {
     const struct device_load *load = &device->load;
     if (!state->scan.complete) {
-        sample_unknown(sample, METRIC_PROCESS_COUNT, REASON_NOT_SAMPLED);
-        sample_unknown(sample, METRIC_PROCESS_VRAM, REASON_NOT_SAMPLED);
+        unsigned reason = state->scan.listed_ns && !state->scan.listed ? REASON_NOT_SUPPORTED : REASON_NOT_SAMPLED;
+        sample_unknown(sample, METRIC_PROCESS_COUNT, reason);
+        sample_unknown(sample, METRIC_PROCESS_VRAM, reason);
         return;
     }
     if (device->complete || load->processes > 0)

@@ -34,6 +34,8 @@ int cli_status(const struct cli *cli);
 int cli_get(const struct cli *cli);
 int cli_watch(const struct cli *cli);
 int cli_doctor(const struct cli *cli);
+/* doctor_words.c: prints, in words, why numbers of a device are unknown; nothing where there is nothing to explain. */
+void doctor_explain(gputap *tap, int device, const gputap_device *info);
 int cli_ps(const struct cli *cli);
 int cli_sessions(const struct cli *cli);
 int cli_events(const struct cli *cli);

@@ -143,6 +143,7 @@ static void print_devices(gputap *tap)
                device.id, gputap_state_text((int)device.state), gputap_pool_text((int)device.pool),
                device.driver[0] ? device.driver : "unknown", device.driver_version[0] ? " " : "", device.driver_version);
         print_metrics(tap, i);
+        doctor_explain(tap, i, &device);
     }
     if (count == 0)
         printf("no GPU was found; gputapd --simulate MODEL makes one up\n");

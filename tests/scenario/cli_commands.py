@@ -175,6 +175,40 @@ class WithBroker(Cli):
         segment.write_bytes(good)
         self.assertIn("ABI 9", self.gputap("get", code=1).stderr)
 
+    def doctor_of(self, driver, vendor, device, **files):
+        """What doctor says of a machine with one card, which has these files and no others."""
+        root = self.run_dir / "root"
+        card = root / "sys/devices/pci0000:00/0000:00:01.1/0000:03:00.0"
+        texts = {"class": "0x030000", "vendor": vendor, "device": device, "subsystem_vendor": "0x1eae", "subsystem_device": "0x7901",
+                 "revision": "0xc8", "uevent": "DRIVER=" + driver, **{name.replace("__", "/"): text for name, text in files.items()}}
+        for name, text in texts.items():
+            (card / name).parent.mkdir(parents=True, exist_ok=True)
+            (card / name).write_text(text + "\n")
+        (root / "sys/bus/pci/devices").mkdir(parents=True)
+        (root / "sys/bus/pci/devices/0000:03:00.0").symlink_to("../../../devices/pci0000:00/0000:00:01.1/0000:03:00.0")
+        (root / "sys/bus/pci/drivers" / driver).mkdir(parents=True)
+        (card / "driver").symlink_to("../../../../bus/pci/drivers/" + driver)
+        (root / "sys/class/drm").mkdir(parents=True)
+        self.start_broker("--root", root, "--period", 50)
+        harness.wait_for(lambda: "not sampled yet" not in self.run_program("gputap", "doctor").stdout, 20, what="samples")
+        return self.gputap("doctor").stdout
+
+    def test_doctor_says_of_a_sleeping_card_that_it_is_left_asleep(self):
+        text = self.doctor_of("amdgpu", "0x1002", "0x744c", power__runtime_status="suspended", mem_info_vram_total="25753026560",
+                              mem_info_vram_used="1073741824")
+        self.assertIn("it sleeps: nothing is read", text)
+        self.assertNotIn("PCIe traffic", text)
+
+    def test_doctor_says_why_an_amd_card_has_no_energy(self):
+        text = self.doctor_of("amdgpu", "0x1002", "0x744c", gpu_busy_percent="3", mem_info_vram_total="25753026560",
+                              mem_info_vram_used="1073741824")
+        self.assertIn("joules of spans are summed up from power instead", text)
+        self.assertIn("memory temperature: this card's driver shows no sensor labelled mem", text)
+        self.assertNotIn("load:", text)
+
+    def test_doctor_says_what_the_driver_of_a_card_does_not_tell(self):
+        self.assertIn("NVIDIA's driver tells them only through its own library", self.doctor_of("nvidia", "0x10de", "0x2704"))
+
     def test_piped_watch_ends_with_its_reader(self):
         self.broker()
         command = "%s watch | head -n 1" % (BIN / "gputap")
