@@ -282,6 +282,12 @@ static const struct pool_worker *slowest(const struct pool *pool)
     return found;
 }
 
+/* Tables of processes are large: with many devices they fill the socket, and the worker waits until it is read. */
+static bool says_much(const struct pool_worker *worker)
+{
+    return providers[worker->provider]->processes && worker->device_count > 6;
+}
+
 /* Of those at work only the slowest wakes the broker: when it has answered, so have the others. */
 int pool_poll_entries(const struct pool *pool, struct pollfd *entries, int *owner)
 {
@@ -289,7 +295,7 @@ int pool_poll_entries(const struct pool *pool, struct pollfd *entries, int *owne
     const struct pool_worker *last = slowest(pool);
     for (int i = 0; i < pool->used; i++)
         if (pool->workers[i].socket >= 0 && pool->workers[i].state != WORKER_FREE &&
-            (pool->workers[i].state != WORKER_BUSY || &pool->workers[i] == last)) {
+            (pool->workers[i].state != WORKER_BUSY || &pool->workers[i] == last || says_much(&pool->workers[i]))) {
             entries[count] = (struct pollfd){.fd = pool->workers[i].socket, .events = POLLIN};
             owner[count++] = i;
         }
