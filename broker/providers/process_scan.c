@@ -178,7 +178,6 @@ static void client_follow(struct process_scan *scan, int index, uint64_t now_ns)
         held = true;
         io_file_close(scan->io, &client->file);
         io_file_init(&client->file, "/proc/%u/fdinfo/%u", holder->pid, holder->fd);
-        client->file_pid = holder->pid;
         if (client_read(scan, client, now_ns) == 0)
             return;
     }
@@ -381,6 +380,22 @@ static bool due(const struct scan_process *process, uint64_t now_ns)
     return !process->looked || now_ns - process->looked_ns >= LOOK_AGAIN_NS;
 }
 
+/* A process's holders lie side by side, so that the last one tells whether a process was counted. */
+static void find_owners(struct process_scan *scan)
+{
+    for (int i = 0; i < scan->client_count; i++)
+        scan->clients[i].owner = scan->clients[i].sharers = scan->clients[i].last_holder = 0;
+    for (int i = 0; i < scan->holder_count; i++) {
+        const struct scan_holder *holder = &scan->holders[i];
+        struct scan_client *client = &scan->clients[holder->client];
+        if (holder->pid == client->last_holder)
+            continue;
+        client->sharers += client->last_holder != 0;
+        client->owner = client->owner == 0 || holder->pid < client->owner ? holder->pid : client->owner;
+        client->last_holder = holder->pid;
+    }
+}
+
 static void count_hidden(struct process_scan *scan)
 {
     scan->hidden = 0;
@@ -409,5 +424,6 @@ void scan_run(struct process_scan *scan, uint64_t now_ns, uint64_t budget_ns)
         if (io->operations->mono_ns(io) >= end_ns)
             break;
     }
+    find_owners(scan);
     count_hidden(scan);
 }

@@ -11,7 +11,7 @@
 #include "broker/providers/fdinfo.h"
 #include "broker/providers/kfd.h"
 
-enum { SCAN_MOST_PROCESSES = 1 << 18, SCAN_MOST_CLIENTS = 4096, SCAN_MOST_HOLDERS = 1 << 16, SCAN_DEVICES = PROVIDER_MAX_DEVICES };
+enum { SCAN_MOST_PROCESSES = 1 << 18, SCAN_MOST_CLIENTS = 1024, SCAN_MOST_HOLDERS = 1 << 16, SCAN_DEVICES = PROVIDER_MAX_DEVICES };
 
 /* A process of this machine. Facts beyond `pid` are read when it turns out to hold a GPU. */
 struct scan_process {
@@ -41,7 +41,9 @@ struct scan_client {
     int device; /* index of the provider's device */
     uint64_t id;
     struct io_file file; /* of one of its holders */
-    uint32_t file_pid;
+    uint32_t owner;      /* the lowest pid that holds it, 0 = none */
+    uint32_t sharers;    /* other processes that do */
+    uint32_t last_holder;
     uint64_t read_ns; /* of the last good read; 0 = none yet */
     bool fresh;       /* read at this tick */
     struct fdinfo info;

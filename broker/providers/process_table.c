@@ -12,22 +12,6 @@ struct row {
     double compute_busy; /* by the compute driver, NaN = not told */
 };
 
-/* The lowest pid that holds the client, 0 for none, and how many other processes do. */
-static uint32_t owner_of(const struct process_scan *scan, int client, uint32_t *sharers)
-{
-    uint32_t owner = 0, last = 0;
-    *sharers = 0;
-    for (int i = 0; i < scan->holder_count; i++) {
-        const struct scan_holder *holder = &scan->holders[i];
-        if (holder->client != client)
-            continue;
-        *sharers += last != 0 && holder->pid != last; /* a process's descriptors lie side by side */
-        owner = owner == 0 || holder->pid < owner ? holder->pid : owner;
-        last = holder->pid;
-    }
-    return owner;
-}
-
 static struct row *row_of(struct row **rows, int *count, uint32_t pid)
 {
     for (int i = 0; i < *count; i++)
@@ -150,10 +134,9 @@ void process_table_fill(const struct process_scan *scan, int device, uint64_t no
     memset(load, 0, sizeof *load);
     for (int i = 0; i < scan->client_count; i++) {
         const struct scan_client *client = &scan->clients[i];
-        uint32_t sharers, owner = client->used && client->device == device && client->read_ns ? owner_of(scan, i, &sharers) : 0;
-        if (owner == 0)
+        if (!client->used || client->device != device || client->read_ns == 0 || client->owner == 0)
             continue;
-        add_client(row_of(&rows, &count, owner), client, sharers);
+        add_client(row_of(&rows, &count, client->owner), client, client->sharers);
         for (int engine = 0; engine < FDINFO_ENGINES; engine++)
             if (!isnan(client->busy[engine])) {
                 known[engine] = true;
